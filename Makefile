@@ -1,0 +1,45 @@
+# make reproduce   sets up .venv, does the main job and prints where results and pictures are
+# make test        sets up .venv with what developers need, then runs linters, the type checker and all tests
+# make bench       measures speed, alternatives side by side
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: reproduce test bench browser clean
+
+reproduce: $(VENV)/user
+	$(BIN)/composcope reproduce
+
+test: $(VENV)/developer browser
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/developer
+	$(BIN)/python benchmarks/training.py
+
+$(BIN)/python:
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "composcope needs Python 3.11 or newer; python3 is $$(python3 --version)"; exit 1; }
+	python3 -m venv $(VENV)
+
+$(VENV)/user: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/developer: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/user
+
+# The pages are tested in a real browser. It is installed where that disturbs nobody; elsewhere those tests say that they skip.
+browser:
+	@if command -v chromium >/dev/null 2>&1; then :; \
+	elif command -v apt-get >/dev/null 2>&1 && { [ "$$(id -u)" = 0 ] || [ -n "$$CI" ]; }; then \
+	  echo "installing chromium for the browser tests"; \
+	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$sudo apt-get update -qq && $$sudo apt-get install -qq --no-install-recommends chromium >/dev/null || echo "no chromium: browser tests will skip"; \
+	else echo "no chromium found: browser tests will skip"; fi
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -1,0 +1,296 @@
+"""The command line: parse, delegate, print. Torch is imported only where work begins, so that --help is instant."""
+
+import sys
+import tomllib
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from composcope.errors import BadInput, ComposcopeError
+
+if TYPE_CHECKING:
+    from composcope.experiments.spec import Spec
+
+app = typer.Typer(
+    help="Does this generative decoder compose? Train, withhold, measure, explain.\n\n"
+    "Begin with: composcope run examples/bump_cnn.toml",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+StoreOption = Annotated[Path, typer.Option("--store", help="Folder that holds the results.")]
+PluginOption = Annotated[
+    list[Path] | None, typer.Option("--plugin", help="Python file with components of your own; may be repeated.")
+]
+DEFAULT_STORE = Path("runs")
+
+
+@app.command()
+def run(
+    spec: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Change a field: --set decoder.depth=6. An empty value takes it out."
+        ),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, cuda:1, mps.")] = "cpu",
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads; the same number gives the same bytes.")] = 1,
+) -> None:
+    """Train one run, or load it if the store has it, and print what was measured."""
+    from composcope.experiments.run import run as run_spec
+    from composcope.experiments.spec import Spec, read_toml
+    from composcope.experiments.store import Store
+    from composcope.experiments.sweep import total_steps
+    from composcope.terminal import progress_bar
+
+    _load_plugins(plugin)
+    value = Spec.from_dict(_changed(read_toml(spec), set_ or []))
+    target = Store(store)
+    known = target.has(value.run_id)
+    if known:
+        result = run_spec(value, target)
+    else:
+        target.prepare()
+        with progress_bar("training", total_steps(value)) as advance:
+            result = run_spec(value, target, device, threads, on_step=lambda step, module: advance(step))
+    print(f"run {result.run_id}: {'loaded from' if known else f'trained in {result.seconds:.1f} s, kept in'} {store}")
+    _print_measures(result.measures)
+
+
+@app.command()
+def sweep(
+    sweep: Annotated[Path, typer.Argument(help="TOML file with a table [base], a spec, and a table [vary] of lists.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many runs there are and how long they may take.")
+    ] = False,
+) -> None:
+    """Train every combination of the listed values; what the store has is skipped, so the same command goes on."""
+    from composcope.experiments.store import Store
+    from composcope.experiments.sweep import Sweep
+
+    _load_plugins(plugin)
+    specs = Sweep.from_toml(sweep).specs()
+    target = Store(store)
+    todo = [spec for spec in specs if not target.has(spec.run_id)]
+    print(f"{len(specs)} runs: {len(specs) - len(todo)} done, {len(todo)} to do")
+    if dry_run:
+        _print_estimate(todo, workers)
+        return
+    _warn_of_extrapolation(todo)
+    _run_all(todo, store, workers, plugin or [])
+
+
+@app.command(name="list")
+def list_(store: StoreOption = DEFAULT_STORE) -> None:
+    """List the runs of a store: what differs between them and what came out."""
+    from composcope.experiments.store import Store
+    from composcope.terminal import print_table
+
+    frame = Store(store).frame(verify=True)
+    if frame.empty:
+        print(f"no runs in {store}")
+        return
+    keep = [name for name in frame.columns if ("." in name and frame[name].nunique(dropna=False) > 1) or name == "seed"]
+    fields = [name for name in keep if not name.startswith("error.")][:9]
+    shown = [
+        "encoding.kind",
+        "decoder.kind",
+        *[name for name in fields if name not in ("encoding.kind", "decoder.kind")],
+    ]
+    columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", "seconds"]
+    print_table(frame.reindex(columns=columns).rename(columns=lambda name: name.removeprefix("error.")))
+    for row in frame[frame["problem"] != ""].itertuples():
+        print(f"{row.status} {row.run_id}: {row.problem}")
+
+
+@app.command()
+def show(
+    run_id: Annotated[str, typer.Argument(help="The run's id, or as many of its first digits as are needed.")],
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+) -> None:
+    """Show one run: its spec, its split's certificate, measures, curve and provenance."""
+    from composcope.experiments.store import Store
+    from composcope.holdouts import split
+
+    _load_plugins(plugin)
+    target = Store(store)
+    found = target.find(run_id)
+    record = target.record(found, verify=True)
+    print(f"run {found}: {record.status}" + (f", {record.problem}" if record.problem else ""))
+    if record.status == "damaged":
+        raise typer.Exit(1)
+    spec = target.spec(found) if record.status == "done" else _spec_of(record.spec)
+    print(f"\n{spec.to_toml()}")
+    print(f"split: {split(spec.task, spec.holdout).certificate}")
+    if record.status == "failed":
+        raise typer.Exit(1)
+    _print_measures(record.measures)
+    curve = target.curve(found)
+    print(f"loss: {curve['loss'].iloc[0]:.3g} in epoch 1, {curve['loss'].iloc[-1]:.3g} in epoch {len(curve)}")
+    print("\n".join(f"{name}: {value}" for name, value in record.provenance.items()))
+
+
+@app.command()
+def doctor(store: StoreOption = DEFAULT_STORE) -> None:
+    """Say what is installed, what this machine offers and whether results can be kept."""
+    from composcope.experiments.doctor import findings
+
+    for name, finding in findings(store).items():
+        print(f"{name}: {finding}")
+
+
+@app.command()
+def reproduce(
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("out"),
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")
+    ] = None,
+) -> None:
+    """Reproduce the paper: train what the figures need, then draw them. So far: the failure of figure 1."""
+    from composcope.experiments.run import load
+    from composcope.experiments.store import Store
+    from composcope.figures.failure import draw
+    from composcope.figures.style import save
+    from composcope.paper.failure import numbers, specs
+
+    target = Store(store)
+    target.prepare()
+    runs = specs()
+    todo = [spec for spec in runs if not target.has(spec.run_id)]
+    print(f"figure 1, failure: {len(runs)} runs, {len(todo)} to do")
+    _run_all(todo, store, workers, [])
+    results = [load(target, spec.run_id) for spec in runs]
+    for result in results:
+        print(f"run {result.run_id}, {result.spec.encoding.kind} code:")
+        _print_measures(result.measures)
+    for path in save(draw([numbers(result) for result in results]), out / "failure"):
+        print(f"picture: {path}")
+    print(f"results: {store}  (composcope list --store {store})")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from composcope import __version__
+
+        print(f"composcope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line: exit code 0 for good, 1 when a run failed, 2 for wrong use, 130 when interrupted."""
+    warnings.showwarning = _show_warning
+    try:
+        app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
+    except ComposcopeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, BadInput) else 1)
+    except KeyboardInterrupt:
+        print("interrupted; finished runs are kept, and the same command goes on from there", file=sys.stderr)
+        sys.exit(130)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _load_plugins(paths: Sequence[Path] | None) -> None:
+    from composcope.experiments.plugins import load_installed_plugins, load_plugin
+
+    load_installed_plugins()
+    for path in paths or []:
+        load_plugin(path)
+
+
+def _changed(data: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """The tables with `name=value` settings applied; values are read as TOML, or else as plain text."""
+    from composcope.experiments.sweep import with_value
+
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name:
+            raise BadInput(f"--set {setting!r}: write NAME=VALUE, as in --set decoder.depth=6")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"] if text else None
+        except tomllib.TOMLDecodeError:
+            value = text
+        data = with_value(data, name.strip(), value)
+    return data
+
+
+def _run_all(specs: "Sequence[Spec]", store: Path, workers: int | None, plugins: Sequence[Path]) -> None:
+    """Do the runs with a progress bar; exit with 1 if some failed, after all were tried."""
+    from composcope.experiments.executor import run_all
+    from composcope.experiments.store import Store
+    from composcope.experiments.sweep import total_steps
+    from composcope.terminal import progress_bar
+
+    with progress_bar(f"{len(specs)} runs", sum(map(total_steps, specs))) as advance:
+        outcomes = run_all(specs, Store(store), workers, plugins, on_progress=lambda steps, _: advance(steps))
+    failures = [outcome for outcome in outcomes if outcome.failure]
+    for outcome in failures:
+        print(f"error: {outcome.failure}", file=sys.stderr)
+    if specs:
+        print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; kept in {store}")
+    if failures:
+        raise typer.Exit(1)
+
+
+def _print_estimate(specs: "Sequence[Spec]", workers: int | None) -> None:
+    import os
+
+    from composcope.experiments.sweep import estimate_seconds
+
+    crew = workers or os.cpu_count() or 1
+    seconds = estimate_seconds(specs) / max(min(crew, len(specs)), 1)
+    print(
+        f"about {seconds:.0f} s with {crew} workers ({seconds / 3600:.1f} h), from timing a few steps of each network"
+    )
+
+
+def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
+    from composcope.experiments.spec import warn_unless_composition
+
+    for spec in {(spec.task, spec.holdout): spec for spec in specs}.values():
+        warn_unless_composition(spec)
+
+
+def _spec_of(data: Any) -> "Spec":
+    from composcope.experiments.spec import Spec
+
+    return Spec.from_dict(data)
+
+
+def _print_measures(measures: Any) -> None:
+    for name, values in measures.items():
+        parts = [f"{key} {'none' if value is None else format(value, '.4g')}" for key, value in values.items()]
+        print(f"{name}: {', '.join(parts)}")

@@ -1,0 +1,145 @@
+"""Components: small frozen values with a registered name, which turn into plain data and back.
+
+A role (Task, Holdout, Encoding, Decoder, Sampling, Penalty) is an abstract class that derives from `Component`. A
+component derives from a role and joins it with `@register("name")`; as data it is a dict with its name under "kind".
+"""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from pydantic import BeforeValidator, ConfigDict, GetCoreSchemaHandler, TypeAdapter
+from pydantic.dataclasses import dataclass
+from pydantic_core import CoreSchema, core_schema
+
+C = TypeVar("C", bound="Component")
+
+CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False, strict=True)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+# JSON and TOML know lists only; a component's sequences are tuples.
+Listed = BeforeValidator(_as_tuple)
+
+
+class Component(ABC):
+    """A value that can stand in a spec; roles derive from it, components from roles."""
+
+    role: ClassVar[type[Component]]
+    kind: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Component]]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if Component in cls.__bases__:
+            cls.role, cls.kinds = cls, {}
+
+    def to_dict(self, defaults: bool = True) -> dict[str, Any]:
+        """The component as plain data, ready for JSON or TOML, with or without fields at their default.
+
+        >>> import composcope as cs
+        >>> cs.Square(6, 22).to_dict()
+        {'kind': 'square', 'lo': 6.0, 'hi': 22.0}
+        """
+        return {"kind": self.kind, **plain(self, defaults)}
+
+    @classmethod
+    def from_dict(cls: type[C], data: Any) -> C:
+        """The component of this role that the data describe."""
+        if isinstance(data, cls):
+            return data
+        if not isinstance(data, Mapping):
+            raise ValueError(f"expected a {cls.role.__name__.lower()}, got {data!r}")
+        values = dict(data)
+        kind = values.pop("kind", None)
+        if kind is None:
+            raise ValueError(
+                f'needs a kind, one of: {", ".join(cls.role.kinds)} (as in kind = "{next(iter(cls.role.kinds))}")'
+            )
+        if not isinstance(kind, str) or kind not in cls.role.kinds:
+            raise ValueError(
+                f"kind = {kind!r} is unknown{nearest(kind, cls.role.kinds)}; there are: {', '.join(cls.role.kinds)}"
+            )
+        found = cls.role.kinds[kind].from_fields(values)
+        if not isinstance(found, cls):
+            raise ValueError(f"kind = {kind!r} is not a {cls.__name__}")
+        return found
+
+    @classmethod
+    def from_fields(cls: type[C], values: dict[str, Any]) -> C:
+        """This very component, from its fields as plain data."""
+        check_keys(values, cls)
+        return cls(**values)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A role validates by the kind in the data; a component as the dataclass that it is."""
+        if "kind" in cls.__dict__:
+            return handler(source)
+        return core_schema.no_info_plain_validator_function(
+            cls.from_dict,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda component, info: component.to_dict(defaults=not info.exclude_defaults), info_arg=True
+            ),
+        )
+
+
+@dataclass_transform(frozen_default=True)
+def register(kind: str) -> Callable[[type[C]], type[C]]:
+    """Make a class a frozen, validated value and enter it under its role by this name.
+
+    >>> import composcope as cs
+    >>> @cs.register("diagonal")
+    ... class Diagonal(cs.Holdout):
+    ...     width: float = 1.0
+    ...
+    ...     def contains(self, latents, factors=None):
+    ...         return (latents[:, 0] - latents[:, 1]).abs() <= self.width
+    >>> cs.Holdout.from_dict({"kind": "diagonal", "width": 2})
+    Diagonal(width=2.0)
+    >>> del cs.Holdout.kinds["diagonal"]
+    """
+
+    def enter(cls: type[C]) -> type[C]:
+        if not issubclass(cls, Component) or cls.__dict__.get("role") is cls:
+            raise TypeError(
+                f"{cls.__name__} must derive from a role (Task, Holdout, Encoding, Decoder, Sampling, Penalty)"
+            )
+        known = cls.role.kinds.get(kind)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(
+                f"a {cls.role.__name__.lower()} named {kind!r} is registered already: {known.__qualname__}"
+            )
+        cls.kind = kind
+        value: type[C] = dataclass(frozen=True, config=CONFIG)(cls)  # type: ignore[assignment]
+        cls.role.kinds[kind] = value
+        return value
+
+    return enter
+
+
+def plain(value: Any, defaults: bool = True) -> dict[str, Any]:
+    """A validated dataclass as plain data."""
+    adapter = TypeAdapter(type(value))
+    return adapter.dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
+
+
+def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:
+    """Refuse keys that are no field of the class, naming the nearest one that is."""
+    known = [field.name for field in fields(cls)]
+    for key in data:
+        if key not in known:
+            raise ValueError(f"unknown key {key!r}{nearest(key, known)}; allowed: {', '.join(known) or 'none'}")
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """', did you mean ...?' when a known word is close, else nothing."""
+    close = difflib.get_close_matches(str(word), list(known), n=1)
+    return f", did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,28 @@
+"""The fully connected decoder."""
+
+from collections import OrderedDict
+from math import prod
+from typing import Annotated
+
+from pydantic import Field
+from torch import nn
+
+from composcope.components import register
+from composcope.decoders.base import Decoder, ImageShape
+
+
+@register("mlp")
+class MLP(Decoder):
+    """`depth` linear layers of `width` units with ReLU, then one linear layer to all pixels."""
+
+    depth: Annotated[int, Field(ge=1)] = 3
+    width: Annotated[int, Field(ge=1)] = 256
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
+        layers = OrderedDict[str, nn.Module]()
+        inputs = sum(code_sizes)
+        for level in range(1, self.depth + 1):
+            layers[f"hidden{level}"] = nn.Sequential(nn.Linear(inputs, self.width), nn.ReLU())
+            inputs = self.width
+        layers["image"] = nn.Sequential(nn.Linear(inputs, prod(image_shape)), nn.Unflatten(1, image_shape))
+        return nn.Sequential(layers)

@@ -1,0 +1,1 @@
+"""Runs as values, their results on disk, and many of them at once."""

@@ -1,0 +1,43 @@
+"""What is installed, what the machine offers, whether results can be kept."""
+
+import os
+import platform
+from importlib import metadata, util
+from pathlib import Path
+
+from composcope.errors import BadInput
+from composcope.experiments.store import Store
+
+PARTS = ("torch", "numpy", "pydantic", "pandas", "scipy", "scikit-learn", "scikit-image", "matplotlib", "safetensors")
+EXTRAS = {"dev": "pytest"}
+
+
+def findings(store: str | Path) -> dict[str, str]:
+    """One line a finding, for `composcope doctor`."""
+    import torch
+
+    found = {"composcope": metadata.version("composcope"), "python": platform.python_version()}
+    found |= {name: metadata.version(name) for name in PARTS}
+    found["cores"] = f"{os.cpu_count()} ({torch.backends.cpu.get_cpu_capability()})"
+    found["threads"] = f"{torch.get_num_threads()} at most; a run uses 1 unless told otherwise"
+    found["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none, training on the CPU"
+    found["store"] = _store_state(store)
+    for extra, module in EXTRAS.items():
+        found[f"extra [{extra}]"] = (
+            "installed" if util.find_spec(module) else f"not installed (pip install composcope[{extra}])"
+        )
+    return found
+
+
+def _store_state(folder: str | Path) -> str:
+    try:
+        existed = Path(folder).exists()
+        store = Store(folder)
+        if not existed:
+            parent = next(path for path in Path(folder).absolute().parents if path.exists())
+            able = os.access(parent, os.W_OK) and parent.is_dir()
+            return f"{folder} does not exist yet and {'can' if able else 'CANNOT'} be made"
+        store.prepare()
+        return f"{folder} is writable and holds {len(store.run_ids())} runs"
+    except BadInput as problem:
+        return f"PROBLEM: {problem}"

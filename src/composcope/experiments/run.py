@@ -1,0 +1,182 @@
+"""One run: the walk of the data, once."""
+
+import logging
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+import composcope
+from composcope.errors import BadInput, RunFailed
+from composcope.experiments.spec import Spec, warn_unless_composition
+from composcope.experiments.store import Store
+from composcope.holdouts import split
+from composcope.measures.error import mse, position_accuracy
+from composcope.randomness import generator, seeded
+from composcope.training import OnEpoch, OnStep, Trained, Weights, train
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+
+# Measures made at the end of every run, with the version of their definition.
+VERSIONS = {"error": 1}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run: its weights, curve, measures by set and name, seconds of training and provenance."""
+
+    spec: Spec
+    weights: Weights
+    curve: "pd.DataFrame"
+    measures: Mapping[str, Mapping[str, Any]]
+    provenance: Mapping[str, Any]
+
+    @property
+    def run_id(self) -> str:
+        return self.spec.run_id
+
+    @property
+    def seconds(self) -> float:
+        return float(self.provenance["seconds"])
+
+    @cached_property
+    def module(self) -> nn.Module:
+        """The trained module, in eval mode on the CPU."""
+        module = build(self.spec)
+        module.load_state_dict(self.weights)
+        return module.eval()
+
+
+def run(
+    spec: Spec,
+    store: Store | None = None,
+    device: str = "cpu",
+    threads: int = 1,
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> Result:
+    """Train what the spec says, or load it if the store has it; a failure is recorded and raised as RunFailed.
+
+    One thread by default, so that a run by itself and the same run in a sweep give the same bytes.
+    """
+    warn_unless_composition(spec)
+    if store is not None:
+        store.prepare()
+        if store.has(spec.run_id):
+            return load(store, spec.run_id)
+    provenance = provenance_of(device, threads)
+    log.info("run %s: training on %s", spec.run_id, device)
+    try:
+        with _threads(threads):
+            trained = train_spec(spec, device, on_step, on_epoch)
+    except RunFailed as failure:
+        if store is not None:
+            store.save_failure(spec, str(failure), provenance)
+        raise RunFailed(f"run {spec.run_id}: {failure}") from None
+    if store is not None:
+        store.save(spec, trained, provenance)
+        return load(store, spec.run_id)
+    import pandas as pd
+
+    result = Result(spec, trained.weights, pd.DataFrame(trained.curve), {}, {**provenance, "seconds": trained.seconds})
+    return Result(spec, trained.weights, result.curve, measure(spec, result.module), result.provenance)
+
+
+def train_spec(
+    spec: Spec, device: str = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
+) -> Trained:
+    """task -> holdout -> sampling -> encoding -> decoder -> training."""
+    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    codes = spec.encoding.encode(latents, spec.task.factors)
+    images = spec.task.render(latents)
+    module = build(spec)
+    return train(module, codes, images, spec.training, spec.seed, spec.penalties, _device(device), on_step, on_epoch)
+
+
+def build(spec: Spec) -> nn.Module:
+    """The spec's module as it is before training, the same for the same seed."""
+    with seeded(spec.seed, "initialisation"):
+        return spec.decoder.build(spec.encoding.code_sizes(spec.task.factors), spec.task.image_shape)
+
+
+def load(store: Store, run_id: str) -> Result:
+    """A stored run, with measures that are missing or out of date made anew."""
+    spec = store.spec(run_id)
+    result = Result(spec, store.weights(run_id), store.curve(run_id), {}, store.provenance(run_id))
+    if store.measures(run_id, VERSIONS).keys() != VERSIONS.keys():
+        for name, values in measure(spec, result.module).items():
+            store.save_measures(run_id, name, VERSIONS[name], values)
+    return Result(spec, result.weights, result.curve, store.measures(run_id), result.provenance)
+
+
+def measure(spec: Spec, module: nn.Module) -> dict[str, dict[str, Any]]:
+    """Seen, held-out and blank error and, where the task tells positions, the share of held-out images in place."""
+    parts = split(spec.task, spec.holdout)
+    truth = spec.task.render(parts.latents)
+    images = outputs(module, spec.encoding.encode(parts.latents, spec.task.factors))
+    errors, blanks = mse(images, truth), mse(spec.task.blank(len(truth)), truth)
+    values = {
+        "seen_mse": _mean(errors[~parts.mask]),
+        "heldout_mse": _mean(errors[parts.mask]),
+        "blank_mse": _mean(blanks[parts.mask] if parts.mask.any() else blanks),
+    }
+    if spec.task.positions:
+        names = [factor.name for factor in spec.task.factors]
+        columns = [names.index(name) for name in spec.task.positions]
+        positions = spec.task.locate(images)
+        for name, mask in (("seen_accuracy", ~parts.mask), ("accuracy", parts.mask)):
+            values[name] = position_accuracy(positions[mask], parts.latents[mask][:, columns])
+    return {"error": values}
+
+
+@torch.no_grad()
+def outputs(module: nn.Module, codes: torch.Tensor, chunk: int = 256) -> torch.Tensor:
+    """The module's images for many codes, in bounded memory."""
+    return torch.cat([module(part) for part in codes.split(chunk)])
+
+
+def provenance_of(device: str, threads: int) -> dict[str, Any]:
+    """What a run's numbers may depend on beyond its spec."""
+    return {
+        "composcope": composcope.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "device": device,
+        "dtype": "float32",
+    }
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+        return device
+    except (RuntimeError, AssertionError) as error:
+        raise BadInput(f"device = {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
+
+
+def _mean(values: torch.Tensor) -> float | None:
+    return values.double().mean().item() if len(values) else None

@@ -1,0 +1,138 @@
+"""A run as a value: what is drawn, withheld, coded, learned and how; its id; to and from TOML."""
+
+import hashlib
+import json
+import tomllib
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import tomli_w
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.dataclasses import dataclass
+
+import composcope.decoders
+import composcope.tasks  # noqa: F401  (these two enter their components by being imported)
+from composcope.components import CONFIG, Listed, check_keys, plain
+from composcope.decoders.base import Decoder
+from composcope.encodings import Encoding
+from composcope.errors import BadInput, explain
+from composcope.holdouts import Holdout, split
+from composcope.penalties import Penalty
+from composcope.sampling import Draws, Sampling
+from composcope.tasks.base import Task
+from composcope.training import Training
+
+# Raised by hand when the same spec would give other results; part of every run's id.
+RESULTS_VERSION = 1
+# Raised when the layout of a written spec changes.
+SPEC_VERSION = 1
+
+
+def _training(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    check_keys(value, Training)
+    return Training(**value)
+
+
+class NotComposition(UserWarning):
+    """The holdout withholds whole factor values, so the run tests extrapolation."""
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Spec:
+    """One run: task -> holdout -> encoding -> decoder, what it is trained on and how, and the seed."""
+
+    task: Task
+    holdout: Holdout
+    encoding: Encoding
+    decoder: Decoder
+    sampling: Sampling = Draws(2000)
+    training: Annotated[Training, BeforeValidator(_training)] = Training()
+    penalties: Annotated[tuple[Penalty, ...], Listed] = ()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot run, before anything is trained: every part meets its neighbours once, in small."""
+        _meet("holdout", lambda: split(self.task, self.holdout))
+        _meet("encoding", lambda: self.encoding.encode(self.task.grid()[:1], self.task.factors))
+
+    @property
+    def run_id(self) -> str:
+        """Sixteen hex digits of the hash of the spec and of RESULTS_VERSION.
+
+        Fields at their default are left out, so that a new field does not make old runs strangers.
+        """
+        identity = {"results": RESULTS_VERSION, "spec": _without_places(plain(self, defaults=False))}
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The spec as plain data, ready for JSON or TOML."""
+        return {"version": SPEC_VERSION, **plain(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The spec that the data describe; BadInput says which field is wrong and what is allowed."""
+        values = dict(data)
+        version = values.pop("version", SPEC_VERSION)
+        if not isinstance(version, int) or version > SPEC_VERSION:
+            raise BadInput(
+                f"version = {version!r}: this composcope reads specs up to version {SPEC_VERSION}; upgrade it"
+            )
+        try:
+            check_keys(values, cls)
+            return cls(**values)
+        except ValidationError as error:
+            raise BadInput(explain(error)) from None
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+
+    def to_toml(self) -> str:
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        """The spec in a TOML file."""
+        return cls.from_dict(read_toml(path))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The file's tables, or BadInput that says why not, with the line of a syntax error."""
+    try:
+        return tomllib.loads(Path(path).read_bytes().decode())
+    except FileNotFoundError:
+        raise BadInput(f"there is no file {str(path)!r}") from None
+    except IsADirectoryError:
+        raise BadInput(f"{str(path)!r} is a folder; a TOML file is needed") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{str(path)!r} is no text file; a TOML file is needed (see examples/bump_cnn.toml)") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{str(path)!r} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise BadInput(f"cannot read {str(path)!r}: {error.strerror}") from None
+
+
+def warn_unless_composition(spec: Spec) -> None:
+    certificate = split(spec.task, spec.holdout).certificate
+    if not certificate.composition:
+        warnings.warn(f"holdout: {certificate}", NotComposition, stacklevel=2)
+
+
+def _meet(field: str, meeting: Any) -> None:
+    """Run a check and put the field's name before what it complains about."""
+    try:
+        meeting()
+    except ValidationError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
+
+
+def _without_places(data: Any) -> Any:
+    """A file is known by its checksum, wherever it lies."""
+    if isinstance(data, dict):
+        return {key: _without_places(value) for key, value in data.items() if not (key == "file" and "sha256" in data)}
+    return [_without_places(value) for value in data] if isinstance(data, list) else data

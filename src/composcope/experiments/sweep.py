@@ -1,0 +1,99 @@
+"""Many runs from one description: a base spec and lists to vary."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from composcope.components import nearest
+from composcope.errors import BadInput
+from composcope.experiments.run import train_spec
+from composcope.experiments.spec import Spec, read_toml
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every combination of the listed values, put into the base spec.
+
+    >>> base = {"task": {"kind": "bump", "size": 16}, "holdout": {"kind": "square", "lo": 4, "hi": 11},
+    ...         "encoding": {"kind": "bump"}, "decoder": {"kind": "mlp"}}
+    >>> [spec.decoder.depth for spec in Sweep(base, {"decoder.depth": [1, 2], "seed": [0, 1]}).specs()]
+    [1, 1, 2, 2]
+    """
+
+    base: Mapping[str, Any]
+    vary: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        """A file with a table [base], which is a spec, and a table [vary] of dotted names and lists."""
+        data = read_toml(path)
+        for key in data:
+            if key not in ("base", "vary"):
+                raise BadInput(f"unknown key {key!r}{nearest(key, ['base', 'vary'])}; a sweep has [base] and [vary]")
+        base, vary = data.get("base"), data.get("vary", {})
+        if not isinstance(base, dict) or not isinstance(vary, dict):
+            raise BadInput("a sweep needs a table [base] with a spec in it, and a table [vary] of lists")
+        for name, values in vary.items():
+            if not isinstance(values, list) or not values:
+                raise BadInput(f"vary.{name} = {values!r}: needs a list of values")
+        return cls(base, vary)
+
+    def specs(self) -> list[Spec]:
+        """The specs in order, the first list varying slowest; combinations that come to the same run appear once."""
+        found = {}
+        for values in itertools.product(*self.vary.values()):
+            data: Mapping[str, Any] = self.base
+            for name, value in zip(self.vary, values, strict=True):
+                data = with_value(data, name, value)
+            spec = Spec.from_dict(data)
+            found[spec.run_id] = spec
+        return list(found.values())
+
+
+def with_value(data: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """A copy of nested tables with one dotted name set; None takes the name out.
+
+    >>> with_value({"decoder": {"kind": "cnn"}}, "decoder.depth", 6)
+    {'decoder': {'kind': 'cnn', 'depth': 6}}
+    """
+    head, _, rest = name.partition(".")
+    changed = dict(data)
+    if rest:
+        inner = changed.get(head, {})
+        if not isinstance(inner, Mapping):
+            raise BadInput(f"{name}: {head} is {inner!r}, which has no fields to set")
+        changed[head] = with_value(inner, rest, value)
+    elif value is None:
+        changed.pop(head, None)
+    else:
+        changed[head] = value
+    return changed
+
+
+def total_steps(spec: Spec) -> int:
+    """Training steps that the run will take."""
+    if spec.training.steps is not None:
+        return spec.training.steps
+    return spec.training.total_steps(spec.sampling.count(spec.task, spec.holdout))
+
+
+def estimate_seconds(specs: Sequence[Spec], steps: int = 3) -> float:
+    """Training time of all runs on one core, from timing a few steps of each different network once."""
+    cost: dict[object, float] = {}
+    total = 0.0
+    for spec in specs:
+        network = (spec.decoder, spec.training.batch, spec.task.image_shape, spec.penalties)
+        if network not in cost:
+            cost[network] = _seconds_a_step(spec, steps)
+        total += cost[network] * total_steps(spec)
+    return total
+
+
+def _seconds_a_step(spec: Spec, steps: int) -> float:
+    trial = replace(spec, training=replace(spec.training, epochs=None, steps=1 + steps, snapshots=()))
+    marks: list[float] = []
+    train_spec(trial, on_step=lambda step, module: marks.append(time.perf_counter()))
+    return (marks[-1] - marks[0]) / steps

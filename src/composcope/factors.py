@@ -1,0 +1,119 @@
+"""Factors of variation, and latents: one row a combination, one column a factor.
+
+A latent is a real number in its factor's own units. NaN means that the factor is absent.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Bool, Float
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+Latents = Float[Tensor, "n factors"]
+Kind = Literal["continuous", "circular", "categorical"]
+
+
+def rising(values: tuple[float, ...]) -> tuple[float, ...]:
+    """The values themselves, unless one is not above the one before it."""
+    if any(later <= earlier for earlier, later in itertools.pairwise(values)):
+        raise ValueError("a factor's values must be distinct and rising")
+    return values
+
+
+Values = Annotated[
+    tuple[FiniteFloat, ...],
+    BeforeValidator(lambda values: tuple(values)),
+    Field(min_length=1),
+    AfterValidator(rising),
+]
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"), repr=False)
+class Factor:
+    """One independent way in which images differ: its name, the values on its grid and its kind.
+
+    - `kind`: "continuous" (values have distances), "circular" (they wrap after `period`) or "categorical" (names only).
+
+    >>> Factor("x", range(28))
+    Factor("x", 0..27)
+    """
+
+    name: str
+    values: Values
+    kind: Kind = "continuous"
+    period: FiniteFloat | None = None
+
+    def __post_init__(self) -> None:
+        if (self.kind == "circular") != (self.period is not None):
+            raise ValueError(f"factor {self.name!r}: a period belongs to a circular factor, and only to one")
+        if self.period is not None and self.values[-1] - self.values[0] >= self.period:
+            raise ValueError(f"factor {self.name!r}: values span a whole period of {self.period:g}; drop the last one")
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    @property
+    def step(self) -> float:
+        """Mean distance of neighbouring values, the unit in which code widths are told (1 for a single value)."""
+        if self.size == 1:
+            return 1.0
+        return (self.values[-1] - self.values[0]) / (self.size - 1)
+
+    def tensor(self) -> Float[Tensor, "values"]:
+        return torch.tensor(self.values, dtype=torch.float32)
+
+    def difference(self, a: Tensor, b: Tensor) -> Tensor:
+        """a - b, the short way round for a circular factor."""
+        if self.period is None:
+            return a - b
+        return torch.remainder(a - b + self.period / 2, self.period) - self.period / 2
+
+    def index(self, latents: Float[Tensor, "n"]) -> Tensor:
+        """Each latent's place among the values; -1 where it is none of them (NaN included)."""
+        values = self.tensor().to(latents)
+        place = torch.searchsorted(values, latents.contiguous() - 1e-4 * self.step).clamp(max=self.size - 1)
+        return torch.where((latents - values[place]).abs() <= 1e-4 * self.step, place, -1)
+
+    def describe(self) -> str:
+        """The values in short: 0..27, or 0.25, 0.5, 1.
+
+        >>> Factor("brightness", (0.25, 0.5, 1.0)).describe()
+        '0.25, 0.5, 1'
+        """
+        steps = {later - earlier for earlier, later in zip(self.values, self.values[1:], strict=False)}
+        if self.size > 3 and steps == {1.0}:
+            return f"{self.values[0]:g}..{self.values[-1]:g}"
+        if self.size > 6:
+            return f"{self.values[0]:g}, {self.values[1]:g}, ..., {self.values[-1]:g}"
+        return ", ".join(f"{value:g}" for value in self.values)
+
+    def __repr__(self) -> str:
+        kind = "" if self.kind == "continuous" else f", {self.kind}"
+        return f'Factor("{self.name}", {self.describe()}{kind})'
+
+
+def latent_grid(factors: Sequence[Factor]) -> Latents:
+    """Every combination of the factors' values, the first factor slowest.
+
+    >>> latent_grid([Factor("x", (0, 1)), Factor("y", (0, 1, 2))]).tolist()
+    [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]
+    """
+    return torch.cartesian_prod(*(factor.tensor() for factor in factors)).reshape(-1, len(factors))
+
+
+def absent(latents: Latents) -> Bool[Tensor, "n factors"]:
+    """Where a factor is absent from a combination."""
+    return torch.isnan(latents)
+
+
+def column(factors: Sequence[Factor], name: str) -> int:
+    """The latents' column that holds the named factor."""
+    names = [factor.name for factor in factors]
+    if name not in names:
+        raise ValueError(f"no factor is named {name!r}; there are {', '.join(names)}")
+    return names.index(name)

@@ -1,0 +1,1 @@
+"""Numbers -> pictures; one file a figure. Nothing here trains or measures."""

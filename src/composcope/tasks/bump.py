@@ -1,0 +1,96 @@
+"""The paper's task: a Gaussian bump at (x, y)."""
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from einops import reduce
+from jaxtyping import Float
+from pydantic import AfterValidator, Field
+from torch import Tensor
+
+from composcope.components import Listed, register
+from composcope.factors import Factor, Latents, absent, rising
+from composcope.tasks.base import Images, Task
+
+Brightness = Annotated[float, Field(gt=0, le=1)]
+
+
+@register("bump")
+class BumpTask(Task):
+    """exp(-((u - x)^2 + (v - y)^2) / (2 sigma^2)) at column u and row v; 1 minus that when dark.
+
+    The bump is a product of one term a factor, and an absent factor's term is 1: (x, NaN) is the vertical stripe at x.
+
+    - `continuous`: training draws real-valued centres; the grid on which things are measured stays the integers.
+    - `brightness`: values of a third factor that multiplies the bump.
+
+    >>> BumpTask(28).render(torch.tensor([[3.0, 5.0]])).shape
+    torch.Size([1, 1, 28, 28])
+    """
+
+    size: Annotated[int, Field(ge=2, le=1024)]
+    sigma: Annotated[float, Field(gt=0)] = 1.0
+    polarity: Literal["dark", "bright"] = "dark"
+    continuous: bool = False
+    brightness: Annotated[tuple[Brightness, ...], Listed, AfterValidator(rising)] = ()
+
+    positions: ClassVar[tuple[str, ...]] = ("x", "y")
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        places = tuple(map(float, range(self.size)))
+        factors = (Factor("x", places), Factor("y", places))
+        return (*factors, Factor("brightness", self.brightness)) if self.brightness else factors
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return (1, self.size, self.size)
+
+    @property
+    def dark(self) -> bool:
+        return self.polarity == "dark"
+
+    def render(self, latents: Latents) -> Images:
+        if latents.shape[1] != len(self.factors):
+            raise ValueError(f"{self} has {len(self.factors)} factors; latents have shape {tuple(latents.shape)}")
+        missing = absent(latents)
+        known = torch.where(missing, 0.0, latents)
+        pixels = torch.arange(self.size, dtype=latents.dtype, device=latents.device)
+        across = torch.exp(-(pixels - known[:, :2, None]).square() / (2 * self.sigma**2))
+        across = torch.where(missing[:, :2, None], 1.0, across)
+        foreground = torch.einsum("nu,nv->nvu", across[:, 0], across[:, 1])[:, None]
+        if self.brightness:
+            foreground = foreground * torch.where(missing[:, 2], 1.0, known[:, 2])[:, None, None, None]
+        return 1 - foreground if self.dark else foreground
+
+    def locate(self, images: Images) -> Float[Tensor, "n 2"]:
+        """The brightest foreground pixel, refined to where the parabola through its and its neighbours' log peaks.
+
+        For a Gaussian bump that is exact. The refined place stays in its pixel; an image with a NaN has no place.
+        """
+        foreground = reduce(self.foreground(images), "n c v u -> n v u", "mean")
+        peak = foreground.flatten(1).argmax(1)
+        v, u = peak // self.size, peak % self.size
+        every = torch.arange(len(images), device=images.device)
+        x = _refine(foreground[every, v], u)
+        y = _refine(foreground[every, :, u], v)
+        broken = foreground.isnan().any(2).any(1)
+        return torch.where(broken[:, None], torch.nan, torch.stack([x, y], 1))
+
+    def draw(self, n: int, rng: torch.Generator) -> Latents:
+        latents = super().draw(n, rng)
+        if self.continuous:
+            latents[:, :2] = torch.rand(n, 2, generator=rng) * (self.size - 1)
+        return latents
+
+
+def _refine(profile: Float[Tensor, "n pixels"], peak: Tensor) -> Float[Tensor, "n"]:
+    """The vertex of the parabola through three log values about each profile's peak, at most half a pixel away."""
+    if profile.shape[1] < 3:
+        return peak.to(profile.dtype)
+    middle = peak.clamp(1, profile.shape[1] - 2)
+    three = torch.stack([profile.gather(1, (middle + shift)[:, None])[:, 0] for shift in (-1, 0, 1)])
+    low, centre, high = three.clamp(min=1e-12).log()
+    curvature = low - 2 * centre + high
+    vertex = torch.where(curvature < 0, 0.5 * (low - high) / curvature, peak - middle)
+    return torch.maximum(torch.minimum(middle + vertex, peak + 0.499), peak - 0.499)

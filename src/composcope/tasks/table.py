@@ -1,0 +1,144 @@
+"""A user's own data: latents and the images that belong to them."""
+
+import hashlib
+import os
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import BeforeValidator, Field, TypeAdapter
+from torch import Tensor
+
+from composcope.components import Listed, register
+from composcope.factors import Factor, Latents, absent
+from composcope.tasks.base import Images, Task
+
+
+def _as_tensor(value: Any) -> Tensor:
+    return (
+        torch.as_tensor(np.asarray(value) if not isinstance(value, Tensor) else value).detach().to("cpu", torch.float32)
+    )
+
+
+Array = Annotated[Tensor, BeforeValidator(_as_tensor)]
+Factors = Annotated[tuple[Factor, ...], Listed]
+
+
+@register("table")
+class TableTask(Task):
+    """Images looked up in a table: `images[i]` shows the combination `latents[i]`.
+
+    Rows with an absent factor (NaN) are kept apart from the grid, for sampling stripes. In a spec a table is named by
+    its file, so `save` it first; the run's id depends on the contents, not on where the file lies.
+
+    - `latents`: (n, factors), each one of its factor's values; `images`: (n, channels, height, width) or
+      (n, height, width).
+    - `polarity`: "bright" for things drawn above a background of 0, "dark" for below a background of 1.
+    """
+
+    latents: Array
+    images: Array
+    factors: Factors = Field()
+    polarity: Literal["dark", "bright"] = "bright"
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.images.ndim == 3:
+            object.__setattr__(self, "images", self.images[:, None])
+        rows, columns = (len(self.latents), len(self.factors))
+        if self.latents.ndim != 2 or self.latents.shape[1] != columns:
+            raise ValueError(f"latents: {columns} factors need shape (n, {columns}), not {tuple(self.latents.shape)}")
+        if self.images.ndim != 4 or len(self.images) != rows:
+            raise ValueError(f"images: {rows} latents need shape ({rows}, c, h, w), not {tuple(self.images.shape)}")
+        if not self.images.isfinite().all():
+            raise ValueError("images: every pixel must be a finite number")
+        keys = self._keys(self.latents)
+        if len(keys.unique()) < rows:
+            raise ValueError("latents: the same combination occurs twice")
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        channels, height, width = self.images.shape[1:]
+        return (channels, height, width)
+
+    @property
+    def dark(self) -> bool:
+        return self.polarity == "dark"
+
+    def grid(self) -> Latents:
+        """The table's own combinations, in its order, without those that lack a factor."""
+        return self.latents[~absent(self.latents).any(1)]
+
+    def render(self, latents: Latents) -> Images:
+        """The images of these combinations; the table must hold them."""
+        order = self._keys(self.latents).argsort()
+        known = self._keys(self.latents)[order]
+        wanted = self._keys(latents.cpu())
+        place = torch.searchsorted(known, wanted).clamp(max=len(known) - 1)
+        missing = (known[place] != wanted).nonzero().flatten()
+        if len(missing):
+            raise ValueError(f"the table has no image for {tuple(latents[missing[0]].tolist())}")
+        return self.images[order[place]].to(latents.device)
+
+    def save(self, file: str | os.PathLike[str]) -> Self:
+        """Write the table to an .npz file and return the table that names it, which can stand in a spec."""
+        path = Path(file)
+        factors = TypeAdapter(Factors).dump_json(self.factors).decode()
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
+        np.savez(temporary, latents=self.latents.numpy(), images=self.images.numpy(), factors=np.array(factors))
+        os.replace(temporary, path)
+        return replace(self, file=str(path))
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str], polarity: Literal["dark", "bright"] = "bright") -> Self:
+        """The table in an .npz file that `save` wrote."""
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                factors = TypeAdapter(Factors).validate_json(str(arrays["factors"]))
+                return cls(arrays["latents"], arrays["images"], factors, polarity, str(file))
+        except FileNotFoundError:
+            raise ValueError(f"there is no file {str(file)!r}") from None
+        except (OSError, KeyError, ValueError) as error:
+            raise ValueError(f"{str(file)!r} is not a table written by TableTask.save: {error}") from None
+
+    def to_dict(self, defaults: bool = True) -> dict[str, Any]:
+        if self.file is None:
+            raise ValueError('a table in a spec is named by its file: use task.save("table.npz") as the task')
+        digest = hashlib.sha256(Path(self.file).read_bytes()).hexdigest()
+        return {"kind": self.kind, "file": self.file, "sha256": digest, "polarity": self.polarity}
+
+    @classmethod
+    def from_fields(cls, values: dict[str, Any]) -> Self:
+        unknown = set(values) - {"file", "sha256", "polarity"}
+        if unknown or not isinstance(values.get("file"), str):
+            raise ValueError('a table is described by file = "table.npz", and optionally polarity and sha256')
+        found = cls.load(values["file"], values.get("polarity", "bright"))
+        if values.get("sha256", digest := found.to_dict()["sha256"]) != digest:
+            raise ValueError(f"{found.file!r} has changed: sha256 is {digest}, the spec says {values['sha256']}")
+        return found
+
+    def __repr__(self) -> str:
+        return f"TableTask({tuple(self.images.shape)}, {self.factors}, {self.polarity!r}, {self.file!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableTask) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        return (self.latents.numpy().tobytes(), self.images.numpy().tobytes(), self.factors, self.polarity)
+
+    def _keys(self, latents: Latents) -> Tensor:
+        """One whole number a combination: mixed radix over the factors' value indices, absent counting as one more."""
+        keys = torch.zeros(len(latents), dtype=torch.long)
+        for factor, values in zip(self.factors, latents.unbind(1), strict=True):
+            place = torch.where(values.isnan(), factor.size, factor.index(values))
+            if (place < 0).any():
+                raise ValueError(f"{factor.name} = {values[place < 0][0]:g} is none of its values, {factor.describe()}")
+            keys = keys * (factor.size + 1) + place
+        return keys

@@ -1,0 +1,148 @@
+"""Train a module on inputs and targets held in memory: AdamW on the mean squared error."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from pydantic.dataclasses import dataclass as validated
+from torch import Tensor, nn
+
+from composcope.components import CONFIG, Listed
+from composcope.errors import RunFailed
+from composcope.penalties import Penalty
+from composcope.randomness import generator, seeded
+
+Weights = dict[str, Tensor]
+OnStep = Callable[[int, nn.Module], None]
+OnEpoch = Callable[[Mapping[str, float], nn.Module], None]
+
+# An epoch whose mean loss is this many times the targets' mean square has diverged, finite or not.
+DIVERGED = 1e4
+
+
+@validated(frozen=True, config=CONFIG)
+class Training:
+    """How to train: for so many epochs (50 by default) or steps, in shuffled batches.
+
+    - `schedule`: the learning rate stays ("constant") or falls to zero along half a cosine ("cosine").
+    - `l1`: weight of the mean absolute error, added to the mean squared error.
+    - `snapshots`: steps after which a copy of the weights is kept, since some phenomena fade with training.
+    """
+
+    epochs: Annotated[int, Field(ge=1)] | None = None
+    steps: Annotated[int, Field(ge=1)] | None = None
+    batch: Annotated[int, Field(ge=1)] = 32
+    lr: Annotated[float, Field(gt=0)] = 1e-3
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    schedule: Literal["constant", "cosine"] = "constant"
+    l1: Annotated[float, Field(ge=0)] = 0.0
+    snapshots: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Listed] = ()
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.steps is not None:
+            raise ValueError(f"epochs = {self.epochs} and steps = {self.steps}: give one of them, not both")
+        if self.epochs is None and self.steps is None:
+            object.__setattr__(self, "epochs", 50)
+
+    def total_steps(self, samples: int) -> int:
+        """How many steps that is for a training set of this size.
+
+        >>> Training(epochs=50, batch=32).total_steps(2000)
+        3150
+        """
+        return self.steps or (self.epochs or 0) * math.ceil(samples / self.batch)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training leaves: weights, one curve row an epoch (epoch, step, loss), seconds, snapshots by step."""
+
+    weights: Weights
+    curve: list[dict[str, float]]
+    seconds: float
+    snapshots: dict[int, Weights] = field(default_factory=dict)
+
+
+def train(
+    module: nn.Module,
+    inputs: Float[Tensor, "samples ..."],
+    targets: Float[Tensor, "samples ..."],
+    settings: Training,
+    seed: int = 0,
+    penalties: Sequence[Penalty] = (),
+    device: str | torch.device = "cpu",
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> Trained:
+    """Train the module in place and leave it in eval mode; the same seed gives the same weights.
+
+    `on_step(step, module)` is called after every step, `on_epoch(row, module)` with every row of the curve.
+    """
+    start = time.perf_counter()
+    module.to(device).train()
+    inputs, targets = inputs.to(device), targets.to(device)
+    ceiling = DIVERGED * max(targets.square().mean().item(), 1e-12)
+    total = settings.total_steps(len(inputs))
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay, fused=_can_fuse(module)
+    )
+    rng, curve, snapshots, step, epoch = generator(seed, "batches"), [], {}, 0, 0
+    with seeded(seed, "training"):
+        while step < total:
+            epoch += 1
+            losses = torch.zeros((), device=device)
+            before = step
+            for batch in torch.randperm(len(inputs), generator=rng).to(device).split(settings.batch)[: total - step]:
+                _set_rate(optimizer, settings, step / total)
+                optimizer.zero_grad(set_to_none=True)
+                loss = _loss(module(inputs[batch]), targets[batch], settings.l1)
+                for penalty in penalties:
+                    loss = loss + penalty.loss(module)
+                loss.backward()
+                optimizer.step()
+                losses += loss.detach()
+                step += 1
+                if step in settings.snapshots:
+                    snapshots[step] = weights_of(module)
+                if on_step is not None:
+                    on_step(step, module)
+            row = {"epoch": epoch, "step": step, "loss": losses.item() / (step - before)}
+            if not row["loss"] < ceiling:
+                raise RunFailed(
+                    f"training diverged: loss {row['loss']:g} in epoch {epoch} (step {step}); try a lower lr"
+                )
+            curve.append(row)
+            if on_epoch is not None:
+                on_epoch(row, module)
+    module.eval()
+    return Trained(weights_of(module), curve, time.perf_counter() - start, snapshots)
+
+
+def weights_of(module: nn.Module) -> Weights:
+    """A copy of the module's state, contiguous and on the CPU."""
+    return {name: value.detach().cpu().clone().contiguous() for name, value in module.state_dict().items()}
+
+
+def _loss(outputs: Tensor, targets: Tensor, l1: float) -> Tensor:
+    if outputs.shape != targets.shape:
+        raise RunFailed(f"the module gives {tuple(outputs.shape)} where the targets are {tuple(targets.shape)}")
+    loss = nn.functional.mse_loss(outputs, targets)
+    return loss + l1 * nn.functional.l1_loss(outputs, targets) if l1 else loss
+
+
+def _set_rate(optimizer: torch.optim.Optimizer, settings: Training, progress: float) -> None:
+    if settings.schedule == "cosine":
+        for group in optimizer.param_groups:
+            group["lr"] = settings.lr * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def _can_fuse(module: nn.Module) -> bool:
+    """One fused update instead of several small ones, where every parameter allows it."""
+    return all(
+        parameter.is_floating_point() and parameter.device.type in ("cpu", "cuda") for parameter in module.parameters()
+    )
