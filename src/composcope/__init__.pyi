@@ -1,7 +1,11 @@
 from .components import register
 from .decoders.base import Decoder
 from .decoders.cnn import CNN
+from .decoders.image_encoder import Autoencoder, ImageEncoder
+from .decoders.lowrank import LowRank
 from .decoders.mlp import MLP
+from .decoders.pixelwise import Pixelwise
+from .decoders.transformer import Transformer
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed
 from .experiments.executor import run_all
@@ -24,16 +28,18 @@ from .holdouts import (
     Union,
     split,
 )
-from .penalties import Penalty
-from .sampling import Draws, Everything, Sampling
+from .penalties import Entropy, Penalty, Variance
+from .sampling import Draws, Everything, Sampling, Stripes
 from .tasks.base import Task
 from .tasks.bump import BumpTask
+from .tasks.rotation import RotationTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
 
 __all__ = [
     "CNN",
     "MLP",
+    "Autoencoder",
     "BadInput",
     "Box",
     "Bump",
@@ -46,32 +52,40 @@ __all__ = [
     "Decoder",
     "Draws",
     "Encoding",
+    "Entropy",
     "Everything",
     "Factor",
     "Holdout",
+    "ImageEncoder",
     "Intersection",
     "Interval",
+    "LowRank",
     "NotComposition",
     "Nothing",
     "OneHot",
     "Penalty",
     "PerFactor",
+    "Pixelwise",
     "Positional",
     "Rate",
     "Result",
+    "RotationTask",
     "RunFailed",
     "Sampling",
     "Spec",
     "Split",
     "Square",
     "Store",
+    "Stripes",
     "Sweep",
     "TableTask",
     "Task",
     "Thermometer",
     "Trained",
     "Training",
+    "Transformer",
     "Union",
+    "Variance",
     "__version__",
     "register",
     "run",

@@ -27,6 +27,7 @@ StoreOption = Annotated[Path, typer.Option("--store", help="Folder that holds th
 PluginOption = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Python file with components of your own; may be repeated.")
 ]
+WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")]
 DEFAULT_STORE = Path("runs")
 
 
@@ -111,7 +112,8 @@ def list_(store: StoreOption = DEFAULT_STORE) -> None:
         *[name for name in fields if name not in ("encoding.kind", "decoder.kind")],
     ]
     columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", "seconds"]
-    print_table(frame.reindex(columns=columns).rename(columns=lambda name: name.removeprefix("error.")))
+    shown_frame = frame.reindex(columns=columns).rename(columns=lambda name: name.removeprefix("error."))
+    print_table(shown_frame.to_dict("records"))
     for row in frame[frame["problem"] != ""].itertuples():
         print(f"{row.status} {row.run_id}: {row.problem}")
 
@@ -155,32 +157,36 @@ def doctor(store: StoreOption = DEFAULT_STORE) -> None:
 
 @app.command()
 def reproduce(
+    figures: Annotated[
+        list[str] | None, typer.Argument(help="failure, cures or cures28; the first two by default.")
+    ] = None,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("out"),
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")
-    ] = None,
+    workers: WorkersOption = None,
 ) -> None:
-    """Reproduce the paper: train what the figures need, then draw them. So far: the failure of figure 1."""
-    from composcope.experiments.run import load
+    """Reproduce the paper: train what the pictures need, draw them and print the numbers behind them."""
+    from composcope.components import nearest
     from composcope.experiments.store import Store
-    from composcope.figures.failure import draw
     from composcope.figures.style import save
-    from composcope.paper.failure import numbers, specs
+    from composcope.reproduce import DEFAULT, catalogue
+    from composcope.terminal import print_table
 
+    entries = catalogue()
+    names = figures or DEFAULT
+    for name in names:
+        if name not in entries:
+            raise BadInput(f"no picture is named {name!r}{nearest(name, entries)}; there are: {', '.join(entries)}")
     target = Store(store)
-    target.prepare()
-    runs = specs()
-    todo = [spec for spec in runs if not target.has(spec.run_id)]
-    print(f"figure 1, failure: {len(runs)} runs, {len(todo)} to do")
+    runs = {spec.run_id: spec for name in names for spec in entries[name].specs()}
+    todo = [spec for spec in runs.values() if not target.has(spec.run_id)]
+    print(f"{', '.join(names)}: {len(runs)} runs, {len(todo)} to do")
     _run_all(todo, store, workers, [])
-    results = [load(target, spec.run_id) for spec in runs]
-    for result in results:
-        print(f"run {result.run_id}, {result.spec.encoding.kind} code:")
-        _print_measures(result.measures)
-    for path in save(draw([numbers(result) for result in results]), out / "failure"):
-        print(f"picture: {path}")
-    print(f"results: {store}  (composcope list --store {store})")
+    for name in names:
+        picture, rows = entries[name].make(target)
+        print(f"\n{entries[name].title}")
+        print_table(rows)
+        print(f"pictures: {', '.join(str(path) for path in save(picture, out / name))}")
+    print(f"results: {store} (composcope list --store {store})")
 
 
 def _version(wanted: bool) -> None:

@@ -53,6 +53,14 @@ class Encoding(Component):
             [self.encode_factor(values, f) for values, f in zip(latents.unbind(1), factors, strict=True)], 1
         )
 
+    def decode(self, codes: Code, factors: Sequence[Factor]) -> Latents:
+        """The grid's combination with the nearest code, factor by factor."""
+        found = []
+        for part, factor in zip(codes.split(self.code_sizes(factors), 1), factors, strict=True):
+            values = factor.tensor().to(codes)
+            found.append(values[torch.cdist(part, self.encode_factor(values, factor)).argmin(1)])
+        return torch.stack(found, 1)
+
     def encode_factor(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
         """One factor's code, with absent values put in place of NaN."""
         missing = values.isnan()

@@ -1,11 +1,18 @@
 """Terms added to the loss."""
 
 from abc import abstractmethod
+from typing import Annotated
 
+import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
-from composcope.components import Component
+from composcope.components import Component, register
+from composcope.decoders.base import Decoder
+from composcope.decoders.lowrank import embeddings_of
+
+Weight = Annotated[float, Field(ge=0)]
 
 
 class Penalty(Component):
@@ -13,3 +20,49 @@ class Penalty(Component):
 
     @abstractmethod
     def loss(self, module: nn.Module) -> Float[Tensor, ""]: ...
+
+    def check(self, decoder: Decoder) -> None:
+        """Raise ValueError when the penalty has nothing to act on."""
+
+
+class EmbeddingPenalty(Penalty):
+    """A penalty on the embeddings of factor values."""
+
+    def check(self, decoder: Decoder) -> None:
+        if not decoder.embeds:
+            raise ValueError(f"{self} acts on embeddings, and {type(decoder).__name__} has none; use LowRank")
+
+
+@register("entropy")
+class Entropy(EmbeddingPenalty):
+    """-weight * sum over factors and values of sum_n p_n ln p_n, with p_n = lambda_n^2 / sum_m lambda_m^2.
+
+    Pushes every embedding towards a single term.
+    """
+
+    weight: Weight = 0.1
+
+    def loss(self, module: nn.Module) -> Float[Tensor, ""]:
+        entropies = [torch.special.entr(_shares(embedding.weight)).sum() for embedding in embeddings_of(module)]
+        return self.weight * torch.stack(entropies).sum()
+
+
+@register("variance")
+class Variance(EmbeddingPenalty):
+    """weight * sum over factors and values of sum_n [Var(v_n) + Var(u_n)], sample variance over a vector's entries.
+
+    On the vectors before they are normalised. Pushes every embedding towards bands that are constant along one axis.
+    """
+
+    weight: Weight = 0.01
+
+    def loss(self, module: nn.Module) -> Float[Tensor, ""]:
+        spreads = [
+            vectors.var(2).sum() for embedding in embeddings_of(module) for vectors in (embedding.v, embedding.u)
+        ]
+        return self.weight * torch.stack(spreads).sum()
+
+
+def _shares(weight: Float[Tensor, "values rank"]) -> Float[Tensor, "values rank"]:
+    energy = weight.square()
+    return energy / energy.sum(1, keepdim=True).clamp(min=1e-12)

@@ -1,12 +1,9 @@
 """What the terminal shows: progress with time left, and tables whose lines stay whole."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas as pd
+from typing import Any
 
 
 @contextmanager
@@ -36,13 +33,10 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(task, completed=done)
 
 
-def print_table(frame: "pd.DataFrame") -> None:
-    """Aligned columns, one line a row, however narrow the terminal is."""
-    texts = [
-        [str(name) for name in frame.columns],
-        *([_cell(value) for value in row] for row in frame.itertuples(index=False)),
-    ]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
+def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
+    """Aligned columns under the first row's keys, one line a row, however narrow the terminal is."""
+    texts = [[str(key) for key in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in texts:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 

@@ -10,15 +10,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import composcope
 from composcope.errors import BadInput, RunFailed
 from composcope.experiments.spec import Spec, warn_unless_composition
 from composcope.experiments.store import Store
-from composcope.holdouts import split
+from composcope.factors import column
+from composcope.holdouts import Split, split
 from composcope.measures.error import mse, position_accuracy
 from composcope.randomness import generator, seeded
+from composcope.tasks.base import Task
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
 
 if TYPE_CHECKING:
@@ -98,8 +100,10 @@ def train_spec(
     latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
     codes = spec.encoding.encode(latents, spec.task.factors)
     images = spec.task.render(latents)
-    module = build(spec)
-    return train(module, codes, images, spec.training, spec.seed, spec.penalties, _device(device), on_step, on_epoch)
+    inputs, targets = spec.decoder.pairs(codes, images)
+    return train(
+        build(spec), inputs, targets, spec.training, spec.seed, spec.penalties, _device(device), on_step, on_epoch
+    )
 
 
 def build(spec: Spec) -> nn.Module:
@@ -119,23 +123,50 @@ def load(store: Store, run_id: str) -> Result:
 
 
 def measure(spec: Spec, module: nn.Module) -> dict[str, dict[str, Any]]:
-    """Seen, held-out and blank error and, where the task tells positions, the share of held-out images in place."""
+    """What every run is measured by: the error of drawn images and, for controls that read images, of codes."""
     parts = split(spec.task, spec.holdout)
     truth = spec.task.render(parts.latents)
-    images = outputs(module, spec.encoding.encode(parts.latents, spec.task.factors))
-    errors, blanks = mse(images, truth), mse(spec.task.blank(len(truth)), truth)
+    codes = spec.encoding.encode(parts.latents, spec.task.factors)
+    drawer, reader = spec.decoder.drawer(module), spec.decoder.reader(module)
+    values: dict[str, float | None] = {}
+    if drawer is not None:
+        values |= _drawing_error(spec.task, parts, truth, outputs(drawer, codes))
+    if reader is not None:
+        values |= _reading_error(spec, parts, codes, outputs(reader, truth))
+    return {"error": values}
+
+
+def _drawing_error(task: Task, parts: Split, truth: Tensor, images: Tensor) -> dict[str, float | None]:
+    """Seen, held-out and blank error and, where the task tells positions, the share of images in place."""
+    errors, blanks = mse(images, truth), mse(task.blank(len(truth)), truth)
     values = {
         "seen_mse": _mean(errors[~parts.mask]),
         "heldout_mse": _mean(errors[parts.mask]),
         "blank_mse": _mean(blanks[parts.mask] if parts.mask.any() else blanks),
     }
-    if spec.task.positions:
-        names = [factor.name for factor in spec.task.factors]
-        columns = [names.index(name) for name in spec.task.positions]
-        positions = spec.task.locate(images)
+    if task.positions:
+        columns = [column(task.factors, name) for name in task.positions]
+        positions = task.locate(images)
         for name, mask in (("seen_accuracy", ~parts.mask), ("accuracy", parts.mask)):
             values[name] = position_accuracy(positions[mask], parts.latents[mask][:, columns])
-    return {"error": values}
+    return values
+
+
+def _reading_error(spec: Spec, parts: Split, codes: Tensor, read: Tensor) -> dict[str, float | None]:
+    """Seen and held-out error of the codes, and the share whose nearest grid point is within a step of the truth."""
+    errors = (read - codes).square().mean(1)
+    latents = spec.encoding.decode(read, spec.task.factors)
+    steps = [
+        factor.difference(found, true).abs() / factor.step
+        for factor, found, true in zip(spec.task.factors, latents.unbind(1), parts.latents.unbind(1), strict=True)
+    ]
+    placed = (torch.stack(steps) <= 1.001).all(0).double()
+    return {
+        "seen_code_mse": _mean(errors[~parts.mask]),
+        "heldout_code_mse": _mean(errors[parts.mask]),
+        "seen_code_accuracy": _mean(placed[~parts.mask]),
+        "code_accuracy": _mean(placed[parts.mask]),
+    }
 
 
 @torch.no_grad()

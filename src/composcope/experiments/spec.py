@@ -56,8 +56,15 @@ class Spec:
 
     def __post_init__(self) -> None:
         """Refuse what cannot run, before anything is trained: every part meets its neighbours once, in small."""
-        _meet("holdout", lambda: split(self.task, self.holdout))
-        _meet("encoding", lambda: self.encoding.encode(self.task.grid()[:1], self.task.factors))
+        task, shape = self.task, self.task.image_shape
+        _meet("holdout", lambda: split(task, self.holdout))
+        _meet("sampling", lambda: self.sampling.check(task, self.holdout))
+        sorts = self.sampling.sorts(task)
+        _meet("sampling", lambda: task.render(sorts))
+        _meet("encoding", lambda: self.encoding.encode(sorts, task.factors))
+        _meet("decoder", lambda: self.decoder.check(self.encoding.code_sizes(task.factors), shape))
+        for place, penalty in enumerate(self.penalties):
+            _meet(f"penalties.{place}", lambda penalty=penalty: penalty.check(self.decoder))
 
     @property
     def run_id(self) -> str:

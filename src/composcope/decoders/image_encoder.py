@@ -1,0 +1,76 @@
+"""Controls that read images: the reverse map, and an autoencoder whose bottleneck is the code."""
+
+from collections import OrderedDict
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+
+from composcope.components import register
+from composcope.decoders.base import Codes, Decoder, Images, ImageShape
+
+
+@register("image_encoder")
+class ImageEncoder(Decoder):
+    """In the decoder's place it learns the reverse map: images in, codes out, by two halvings and a linear layer."""
+
+    width: Annotated[int, Field(ge=1)] = 32
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
+        colours, height, width = image_shape
+        cells = -(-height // 4) * -(-width // 4)
+        layers = OrderedDict[str, nn.Module]()
+        layers["conv1"] = nn.Sequential(nn.Conv2d(colours, self.width, 3, stride=2, padding=1), nn.ReLU())
+        layers["conv2"] = nn.Sequential(nn.Conv2d(self.width, self.width, 3, stride=2, padding=1), nn.ReLU())
+        layers["code"] = nn.Sequential(nn.Flatten(), nn.Linear(self.width * cells, sum(code_sizes)))
+        return nn.Sequential(layers)
+
+    def pairs(self, codes: Codes, images: Images) -> tuple[Tensor, Tensor]:
+        return images, codes
+
+    def drawer(self, module: nn.Module) -> None:
+        return None
+
+    def reader(self, module: nn.Module) -> nn.Module:
+        return module
+
+
+@register("autoencoder")
+class Autoencoder(Decoder):
+    """An image encoder and a decoder trained together, with the disentangled code as the bottleneck between them.
+
+    The loss is the mean squared error over the bottleneck's units and the image's pixels taken together.
+    """
+
+    decoder: Decoder
+    width: Annotated[int, Field(ge=1)] = 32
+
+    def check(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> None:
+        self.decoder.check(code_sizes, image_shape)
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Module:
+        encoder = ImageEncoder(self.width).build(code_sizes, image_shape)
+        return Bottleneck(encoder, self.decoder.build(code_sizes, image_shape))
+
+    def pairs(self, codes: Codes, images: Images) -> tuple[Tensor, Tensor]:
+        return images, torch.cat([codes, images.flatten(1)], 1)
+
+    def drawer(self, module: nn.Module) -> nn.Module:
+        return module.get_submodule("decoder")
+
+    def reader(self, module: nn.Module) -> nn.Module:
+        return module.get_submodule("encoder")
+
+
+class Bottleneck(nn.Module):
+    """Images -> code and, drawn again from it, image, side by side."""
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(self, images: Images) -> Float[Tensor, "n code_and_pixels"]:
+        codes = self.encoder(images)
+        return torch.cat([codes, self.decoder(codes).flatten(1)], 1)

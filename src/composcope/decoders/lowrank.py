@@ -1,0 +1,81 @@
+"""The paper's cure by architecture: factors rendered in pixel space as low-rank matrices."""
+
+from collections import OrderedDict
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from composcope.components import register
+from composcope.decoders.base import Decoder, ImageShape
+
+
+@register("lowrank")
+class LowRank(Decoder):
+    """Each factor value gets a matrix of the image's size; a small conv net draws the image from one matrix a factor.
+
+    W = sum over n = 1..rank of lambda_n v_n u_n^T, with v_n and u_n normalised to unit length. For a code that is not
+    one-hot the values' matrices are added up with the code as weights.
+
+    - `rank`: terms a matrix; the image's shorter side by default. `depth`: hidden 3x3 layers with PReLU.
+    - `channels`: of the hidden layers; one a factor by default.
+    """
+
+    rank: Annotated[int, Field(ge=1)] | None = None
+    depth: Annotated[int, Field(ge=1)] = 2
+    channels: Annotated[int, Field(ge=1)] | None = None
+
+    embeds: ClassVar[bool] = True
+
+    def check(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> None:
+        side = min(image_shape[1:])
+        if self.rank is not None and self.rank > side:
+            raise ValueError(f"rank = {self.rank} is above the image's size, {side}")
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
+        self.check(code_sizes, image_shape)
+        colours, height, width = image_shape
+        hidden = self.channels or len(code_sizes)
+        layers = OrderedDict[str, nn.Module]()
+        layers["embedding"] = Rendering(code_sizes, height, width, self.rank or min(height, width))
+        channels = len(code_sizes)
+        for level in range(1, self.depth + 1):
+            layers[f"conv{level}"] = nn.Sequential(nn.Conv2d(channels, hidden, 3, padding=1), nn.PReLU())
+            channels = hidden
+        layers["image"] = nn.Conv2d(channels, colours, 3, padding=1)
+        return nn.Sequential(layers)
+
+
+class Embedding(nn.Module):
+    """One factor's matrices, a stack over its values, kept as vectors v, u and weights lambda."""
+
+    def __init__(self, values: int, height: int, width: int, rank: int) -> None:
+        super().__init__()
+        self.v = nn.Parameter(torch.randn(values, rank, height) / height**0.5)
+        self.u = nn.Parameter(torch.randn(values, rank, width) / width**0.5)
+        self.weight = nn.Parameter(torch.ones(values, rank))
+
+    def matrices(self) -> Float[Tensor, "values height width"]:
+        v, u = normalize(self.v, dim=2), normalize(self.u, dim=2)
+        return torch.einsum("krh,kr,krw->khw", v, self.weight, u)
+
+
+class Rendering(nn.Module):
+    """The code's matrices, one channel a factor."""
+
+    def __init__(self, code_sizes: tuple[int, ...], height: int, width: int, rank: int) -> None:
+        super().__init__()
+        self.code_sizes = code_sizes
+        self.factors = nn.ModuleList(Embedding(size, height, width, rank) for size in code_sizes)
+
+    def forward(self, code: Float[Tensor, "n code"]) -> Float[Tensor, "n factors height width"]:
+        parts = zip(code.split(self.code_sizes, 1), embeddings_of(self), strict=True)
+        return torch.stack([torch.einsum("nk,khw->nhw", part, factor.matrices()) for part, factor in parts], 1)
+
+
+def embeddings_of(module: nn.Module) -> list[Embedding]:
+    """A module's embeddings, one a factor, in the factors' order."""
+    return [part for part in module.modules() if isinstance(part, Embedding)]

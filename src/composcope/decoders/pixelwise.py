@@ -1,0 +1,29 @@
+"""A network that draws every pixel by itself, knowing where it is."""
+
+from collections import OrderedDict
+from typing import Annotated
+
+from pydantic import Field
+from torch import nn
+
+from composcope.components import register
+from composcope.decoders.base import Decoder, ImageShape
+from composcope.decoders.tokens import Pixels, Tokens, check_width
+
+
+@register("pixelwise")
+class Pixelwise(Decoder):
+    """One token a pixel through `depth` linear layers with PReLU, the same for all pixels, which never meet."""
+
+    depth: Annotated[int, Field(ge=1)] = 3
+    width: Annotated[int, Field(ge=4)] = 256
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
+        layers = OrderedDict[str, nn.Module](tokens=Tokens(sum(code_sizes), self.width, image_shape))
+        for level in range(1, self.depth + 1):
+            layers[f"hidden{level}"] = nn.Sequential(nn.Linear(self.width, self.width), nn.PReLU())
+        layers["image"] = Pixels(self.width, image_shape)
+        return nn.Sequential(layers)

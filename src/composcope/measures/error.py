@@ -1,0 +1,128 @@
+"""How far images are from the truth, and from where they should be."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.grid import grid_index, grid_steps
+
+Images = Float[Tensor, "n channels height width"]
+
+
+def mse(images: Images, truth: Images) -> Float[Tensor, "n"]:
+    """Mean over pixels and channels of (image - truth)^2, one number an image."""
+    return (images - truth).square().flatten(1).mean(1)
+
+
+def blank_mse(foreground: Images) -> Float[Tensor, "n"]:
+    """Mean over pixels of foreground^2: what an empty image scores. No MSE means anything without it.
+
+    - `foreground`: the true images' foreground.
+    """
+    return foreground.square().flatten(1).mean(1)
+
+
+def ssim_error(images: Images, truth: Images, data_range: float | None = None) -> Float[Tensor, "n"]:
+    """1 - SSIM(image, truth), one number an image: scikit-image's, uniform window, mean over channels.
+
+    - `data_range`: range of the pixel values; that of the whole of `truth` unless told (1 if it is constant).
+
+    The window is 7 pixels wide, or the largest odd width that fits a smaller image.
+    """
+    from skimage.metrics import structural_similarity
+
+    if images.shape != truth.shape:
+        raise ValueError(f"images have shape {tuple(images.shape)}; the truth has {tuple(truth.shape)}")
+    side = min(truth.shape[-2:])
+    if side < 3:
+        raise ValueError(f"SSIM needs images of at least 3 x 3 pixels; these are {tuple(truth.shape[-2:])}")
+    if len(truth) == 0:
+        return torch.zeros(0)
+    window = min(7, side - 1 + side % 2)
+    span = data_range if data_range is not None else (truth.max() - truth.min()).item() or 1.0
+    pairs = zip(images.double().cpu().numpy(), truth.double().cpu().numpy(), strict=True)
+    scores = [structural_similarity(a, b, win_size=window, data_range=span, channel_axis=0) for a, b in pairs]
+    return 1 - torch.tensor(scores, dtype=torch.float64)
+
+
+def shape_correlation(images: Float[Tensor, "n ..."], truth: Float[Tensor, "n ..."]) -> Float[Tensor, "n"]:
+    """Pearson correlation of image and truth over the image's pixels; 0 where either is constant.
+
+    >>> a = torch.tensor([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0]])
+    >>> shape_correlation(a, torch.tensor([[5.0, 4.0, 3.0], [0.0, 1.0, 2.0]])).round(decimals=6).tolist()
+    [-1.0, 0.0]
+    """
+    a, b = (_centred(pixels.flatten(1).double()) for pixels in (images, truth))
+    return (a * b).sum(1)
+
+
+def _centred(pixels: Float[Tensor, "n pixels"]) -> Float[Tensor, "n pixels"]:
+    """Each row less its mean, at unit length; zeros if it was constant to rounding."""
+    centred = pixels - pixels.mean(1, keepdim=True)
+    norm = centred.norm(dim=1, keepdim=True)
+    constant = norm <= 1e-9 * pixels.norm(dim=1, keepdim=True)
+    return torch.where(constant, 0.0, centred / norm.where(~constant, torch.ones_like(norm)))
+
+
+def position_error(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -> Float[Tensor, "n"]:
+    """|position - truth|, the Euclidean distance in pixels, one number an image."""
+    return (positions - truth).norm(dim=1)
+
+
+def placed(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -> Bool[Tensor, "n"]:
+    """Whether the extreme pixel lies within 1 of the truth on every axis, one answer an image.
+
+    Positions are rounded to their pixel first, so a bump drawn exactly one pixel off counts as placed.
+    """
+    return ((positions.round() - truth).abs() <= 1).all(1)
+
+
+def position_accuracy(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -> float | None:
+    """Share of images that are `placed`; None for no images."""
+    return None if len(positions) == 0 else placed(positions, truth).double().mean().item()
+
+
+def distance_to_seen(
+    latents: Float[Tensor, "n factors"], heldout: Bool[Tensor, "n"], factors: Sequence[Factor]
+) -> Float[Tensor, "n"]:
+    """min over seen points s of sum_i |index_i - index_i(s)|: the way to the edge of the hole, in grid steps.
+
+    Seen points are at 0; combinations with an absent factor do not count as seen. The distance is infinite if nothing
+    is seen.
+    """
+    place = grid_index(latents, factors)
+    seen = place[~heldout & (place >= 0).all(1)]
+    distances = torch.zeros(len(latents))
+    if len(seen) == 0:
+        return distances.masked_fill(heldout, torch.inf)
+    rows = heldout.nonzero()[:, 0]
+    for chunk in rows.split(max(1, 4_000_000 // len(seen))):
+        distances[chunk] = grid_steps(place[chunk], seen, factors).amin(1)
+    return distances
+
+
+@dataclass(frozen=True)
+class ByDistance:
+    """A number's mean at each distance from the edge of the hole, and how many images it is a mean of."""
+
+    distances: Float[Tensor, "bins"]
+    means: Float[Tensor, "bins"]
+    counts: Float[Tensor, "bins"]
+
+
+def mean_by_distance(values: Float[Tensor, "n"], distances: Float[Tensor, "n"]) -> ByDistance:
+    """Mean of `values` over the images at each whole distance; NaN values are left out.
+
+    >>> curve = mean_by_distance(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([1.0, 1.0, 2.0]))
+    >>> curve.means.tolist(), curve.counts.tolist()
+    ([2.0, 5.0], [2.0, 1.0])
+    """
+    known = torch.isfinite(values)
+    bins, member = distances[known].round().unique(return_inverse=True)
+    counts = torch.zeros(len(bins), dtype=torch.float64).index_add(0, member, torch.ones(len(member)).double())
+    sums = torch.zeros_like(counts).index_add(0, member, values[known].double())
+    return ByDistance(bins, sums / counts, counts)

@@ -1,0 +1,68 @@
+"""The paper's second task: handwritten digits, rotated."""
+
+import math
+from functools import cache
+from importlib.resources import files
+from typing import Annotated
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from pydantic import AfterValidator, Field
+from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample
+
+from composcope.components import Listed, register
+from composcope.factors import Factor, Latents, rising
+from composcope.tasks.base import Images, Task
+
+SIDE = 28
+
+
+@cache
+def digits() -> Float[Tensor, "10 28 28"]:
+    """The first example of each digit 0..9 in MNIST's training images, in 0..1 (source and licence: digits.md)."""
+    with (files("composcope.tasks") / "digits.npy").open("rb") as file:
+        return torch.from_numpy(np.load(file, allow_pickle=False)).float() / 255
+
+
+@register("rotation")
+class RotationTask(Task):
+    """MNIST digits turned counter-clockwise about the image's centre by linear interpolation.
+
+    Factors: the angle in degrees, circular, `angles` of them; and, when there are several digits, which one.
+
+    >>> RotationTask(digits=(4,), angles=444).factors
+    (Factor("angle", 0, 0.810811, ..., 359.189, circular),)
+    """
+
+    digits: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=9)], ...], Listed, Field(min_length=1), AfterValidator(rising)
+    ] = (4,)
+    angles: Annotated[int, Field(ge=2)] = 360
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        turn = tuple(360 * step / self.angles for step in range(self.angles))
+        angle = Factor("angle", turn, "circular", 360.0)
+        if len(self.digits) == 1:
+            return (angle,)
+        return (angle, Factor("digit", tuple(map(float, self.digits)), "categorical"))
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return (1, SIDE, SIDE)
+
+    def render(self, latents: Latents) -> Images:
+        if latents.isnan().any():
+            raise ValueError("RotationTask cannot draw an image without its angle or digit")
+        angle = latents[:, 0] * (math.pi / 180)
+        which = latents[:, 1].round().long() if len(self.digits) > 1 else torch.full((len(latents),), self.digits[0])
+        if not torch.isin(which, torch.tensor(self.digits)).all():
+            raise ValueError(f"RotationTask draws the digits {self.digits}; asked for {which.unique().tolist()}")
+        cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
+        # Rows grow upwards in our pictures, downwards in the data. `source`: where each turned pixel comes from.
+        source = torch.stack([torch.stack([cos, sin, zero], 1), torch.stack([-sin, cos, zero], 1)], 1)
+        upright = digits()[which.cpu()].flip(1).to(latents)[:, None]
+        grid = affine_grid(source, list(upright.shape), align_corners=False)
+        return grid_sample(upright, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
