@@ -1,0 +1,153 @@
+"""How many products of single-factor functions an image, or a distribution, is made of."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.error import Images
+from composcope.measures.grid import on_grid
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """Number of product terms of every pixel: exactly (to rounding), and leaving at most `epsilon` of its norm."""
+
+    exact: Int[Tensor, "pixels"]
+    to_epsilon: Int[Tensor, "pixels"]
+    epsilon: float
+
+    @property
+    def mean(self) -> float:
+        return self.exact.double().mean().item()
+
+    @property
+    def maximum(self) -> int:
+        return int(self.exact.max())
+
+    @property
+    def mean_to_epsilon(self) -> float:
+        return self.to_epsilon.double().mean().item()
+
+    @property
+    def maximum_to_epsilon(self) -> int:
+        return int(self.to_epsilon.max())
+
+
+def pixel_complexity(foreground: Images, factors: Sequence[Factor], epsilon: float = 0.05) -> Complexity:
+    """Least R with f(x, y) = sum_{r <= R} phi_r(x) psi_r(y), for each pixel by itself: the rank of its x-by-y table.
+
+    - `foreground`: images over the whole grid of two factors.
+
+    A pixel that is empty (to 1e-6 of the strongest) in every image has rank 0. A bright bump has 1 everywhere, the sum
+    of two stripes 2.
+    """
+    if len(factors) != 2:
+        raise ValueError(f"a table's rank is of two factors; there are {len(factors)}")
+    tables = rearrange(on_grid(foreground.flatten(1), factors), "x y pixels -> pixels x y")
+    values = torch.linalg.svdvals(tables.double())
+    rounding = torch.finfo(foreground.dtype).eps * max(tables.shape[1:])
+    left = values.square().flip(1).cumsum(1).flip(1).sqrt()
+    filled = left[:, :1] > 1e-6 * left[:, 0].max()
+    exact = ((values > rounding * values[:, :1]) & filled).sum(1)
+    return Complexity(exact, ((left > epsilon * left[:, :1]) & filled).sum(1), epsilon)
+
+
+def independent_blocks(
+    values: Float[Tensor, "points"], factors: Sequence[Factor], epsilon: float = 1e-6
+) -> tuple[tuple[str, ...], ...]:
+    """The finest split of the factors into blocks B with f = prod_B phi_B(factors in B): partial factorization.
+
+    - `values`: one function over the grid, a pixel of the foreground say.
+    - `epsilon`: the share of f's norm that the split may miss.
+
+    >>> x, y = torch.meshgrid(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), indexing="ij")
+    >>> two = [Factor("x", (1, 2)), Factor("y", (1, 3))]
+    >>> independent_blocks((x * y).flatten(), two), independent_blocks((x + y).flatten(), two)
+    ((('x',), ('y',)), (('x', 'y'),))
+
+    A set of factors splits off if the table of its values against the rest's has rank 1; two factors share a block if
+    no such set parts them.
+    """
+    table = on_grid(values.double(), factors)
+    axes = range(len(factors))
+    apart: set[tuple[int, int]] = set()
+    for size in range(1, len(factors) // 2 + 1):
+        for chosen in combinations(axes, size):
+            others = [axis for axis in axes if axis not in chosen]
+            matrix = table.permute(*chosen, *others).reshape(math.prod(table.shape[axis] for axis in chosen), -1)
+            singular = torch.linalg.svdvals(matrix)
+            if singular[1:].norm() <= epsilon * singular.norm():
+                apart |= {(min(a, b), max(a, b)) for a in chosen for b in others}
+    blocks: list[list[int]] = []
+    for axis in axes:
+        home = next((block for block in blocks if (block[0], axis) not in apart), None)
+        blocks.append([axis]) if home is None else home.append(axis)
+    return tuple(tuple(factors[axis].name for axis in block) for block in blocks)
+
+
+@dataclass(frozen=True)
+class DistributionComplexity:
+    """Divergence reached by 1, 2, ... product mixtures, and the least number within `epsilon`: None if not reached."""
+
+    components: int | None
+    divergences: tuple[float, ...]
+    epsilon: float
+
+
+def distribution_complexity(
+    joint: Float[Tensor, "..."],
+    generator: torch.Generator,
+    epsilon: float = 0.01,
+    most: int = 8,
+    restarts: int = 4,
+    steps: int = 500,
+) -> DistributionComplexity:
+    """Least R with KL(p | sum_{r <= R} w_r prod_i q_ir(t_i)) <= epsilon nats, over nonnegative w and q.
+
+    - `joint`: a table of probabilities, one axis a factor; it is normalised.
+    - `generator`: starts of the search, `restarts` for each R; `most`: the largest R tried.
+
+    The nonnegative factorization is found by expectation maximisation, which lowers the divergence at every step but
+    may stop short of the least: the number found is an upper bound.
+    """
+    if (joint < 0).any() or not joint.sum() > 0:
+        raise ValueError("a distribution has no negative entries and a positive sum")
+    joint = joint.double() / joint.double().sum()
+    divergences: list[float] = []
+    for components in range(1, most + 1):
+        tries = restarts if components > 1 else 1
+        divergences.append(min(_mixture_divergence(joint, components, generator, steps) for _ in range(tries)))
+        if divergences[-1] <= epsilon:
+            return DistributionComplexity(components, tuple(divergences), epsilon)
+    return DistributionComplexity(None, tuple(divergences), epsilon)
+
+
+def _mixture_divergence(joint: Tensor, components: int, generator: torch.Generator, steps: int) -> float:
+    """KL from the joint to the best mixture that expectation maximisation reaches from one random start."""
+    axes = range(joint.ndim)
+    weight = torch.full((components,), 1 / components, dtype=joint.dtype)
+    profiles = [torch.rand(components, size, generator=generator, dtype=joint.dtype) + 0.1 for size in joint.shape]
+    profiles = [profile / profile.sum(1, keepdim=True) for profile in profiles]
+    divergence = math.inf
+    for _ in range(steps):
+        terms = weight.reshape(-1, *[1] * joint.ndim)
+        for axis, profile in enumerate(profiles):
+            terms = terms * profile.reshape(components, *[-1 if other == axis else 1 for other in axes])
+        mixture = terms.sum(0)
+        known = joint > 0
+        latest = (joint[known] * (joint[known] / mixture[known]).log()).sum().item()
+        if divergence - latest < 1e-9:
+            return max(latest, 0.0)
+        divergence = latest
+        counts = terms * torch.where(known, joint / mixture.clamp(min=1e-300), 0.0)
+        weight = counts.flatten(1).sum(1)
+        profiles = [counts.sum([o + 1 for o in axes if o != axis]) if joint.ndim > 1 else counts for axis in axes]
+        profiles = [profile / weight.clamp(min=1e-300)[:, None] for profile in profiles]
+    return max(divergence, 0.0)

@@ -1,0 +1,34 @@
+"""Scalar products of rows, in double precision and bounded memory: what many measures of a layer start from."""
+
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+BLOCKS = 8
+
+
+def gram_matrix(rows: Float[Tensor, "n ..."], chunk: int = 4096) -> Float[Tensor, "n n"]:
+    """G_ij = sum_f a_if a_jf, symmetric to the last bit.
+
+    - `chunk`: features taken to double precision at a time. Gram matrices of parts of a layer add up to the layer's.
+
+    >>> gram_matrix(torch.tensor([[1.0, 2.0], [0.0, 3.0]])).tolist()
+    [[5.0, 6.0], [6.0, 9.0]]
+    """
+    flat = rows.flatten(1)
+    gram = torch.zeros(len(flat), len(flat), dtype=torch.float64, device=flat.device)
+    edges = [len(flat) * block // BLOCKS for block in range(BLOCKS + 1)]
+    for part in flat.split(chunk, dim=1):
+        part = part.double()
+        for start, stop in pairwise(edges):  # each pair of blocks once: the rest is its mirror
+            gram[start:stop, start:] += part[start:stop] @ part[start:].T
+    return gram.triu() + gram.triu(1).T
+
+
+def centred_gram(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    """The Gram matrix of the rows less their mean: H G H with H = 1 - 1/n."""
+    gram = gram.double()
+    gram = gram - gram.mean(0, keepdim=True)
+    return gram - gram.mean(1, keepdim=True)

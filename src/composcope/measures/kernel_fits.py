@@ -1,0 +1,164 @@
+"""Gaussian kernels fitted to outputs: factorized (a length a factor) and radial (one length for all).
+
+Lengths are chosen on points that are neither fitted on nor scored. A radial kernel is the factorized one with equal
+lengths, so the factorized fit can only be better where lengths are chosen, not where they are scored.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.gram import centred_gram, gram_matrix
+from composcope.measures.kernels import kernel_agreement, likeness, product_kernel
+
+Family = Literal["factorized", "radial"]
+LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """A Gaussian kernel's lengths, what they scored where they were chosen, and what they score elsewhere."""
+
+    family: Family
+    lengths: dict[str, float]
+    chosen_score: float
+    score: float
+
+
+def fit_outputs(
+    outputs: Float[Tensor, "n ..."],
+    latents: Float[Tensor, "n factors"],
+    heldout: Bool[Tensor, "n"],
+    factors: Sequence[Factor],
+    family: Family,
+    generator: torch.Generator,
+    lengths: Sequence[float] = LENGTHS,
+    ridge: float = 1e-6,
+) -> KernelFit:
+    """R^2 on held-out points of f(t) = mean + sum_j alpha_j prod_i exp(-(t_i - t_ji)^2 / (2 l_i^2)) over seen t_j.
+
+    - `outputs`: images or activations over all points; `lengths`: candidates, in steps of the grid.
+    - `generator`: draws the quarter of the seen points on which lengths are chosen; then all seen points are fitted.
+
+    Points at the same latents count once (their mean). Categories are compared for equality.
+    """
+    points, values = _unique(latents[~heldout].double(), outputs[~heldout].flatten(1).double())
+    targets = outputs[heldout].flatten(1).double()
+    if len(points) < 4 or len(targets) < 2:
+        raise ValueError(
+            f"a kernel fit needs 4 distinct seen and 2 held-out points; got {len(points)} and {len(targets)}"
+        )
+    places = torch.cat([points, latents[heldout].double()])
+    gram = gram_matrix(torch.cat([values, targets]) - values.mean(0))
+    seen, scored_on = torch.arange(len(points)), torch.arange(len(points), len(places))
+    order = torch.randperm(len(points), generator=generator)
+    choose, fit = order[: len(order) // 4], order[len(order) // 4 :]
+    scored = [
+        (_regress(gram, places, fit, choose, factors, candidate, ridge), candidate)
+        for candidate in _candidates(factors, family, lengths)
+    ]
+    best, chosen = max(scored, key=lambda pair: pair[0])
+    score = _regress(gram, places, seen, scored_on, factors, chosen, ridge)
+    return KernelFit(family, chosen, best, score)
+
+
+def fit_gram(
+    gram: Float[Tensor, "n n"],
+    latents: Float[Tensor, "n factors"],
+    factors: Sequence[Factor],
+    family: Family,
+    generator: torch.Generator,
+    combine: Literal["product", "or"] = "product",
+    lengths: Sequence[float] = LENGTHS,
+) -> KernelFit:
+    """Correlation of a Gram matrix with prod_i k_i, or 1 - prod_i (1 - k_i), k_i = exp(-(t_i - t'_i)^2 / (2 l_i^2)).
+
+    Points are drawn into two halves: lengths are chosen on pairs within the first and scored on pairs within the
+    second, diagonals left out. `combine="or"` is the smoothed binary factorized kernel with free lengths.
+    """
+    first, second = torch.randperm(len(latents), generator=generator).tensor_split(2)
+    if len(second) < 3:
+        raise ValueError(f"a kernel fit needs 6 points or more; got {len(latents)}")
+    score = _pair_scores(gram, latents, first, factors, combine, lengths)
+    scored = [(score(candidate), candidate) for candidate in _candidates(factors, family, lengths)]
+    best, chosen = max(scored, key=lambda pair: pair[0])
+    elsewhere = _pair_scores(gram, latents, second, factors, combine, sorted(set(chosen.values())))
+    return KernelFit(family, chosen, best, elsewhere(chosen))
+
+
+def _pair_scores(
+    gram: Tensor, latents: Tensor, rows: Tensor, factors: Sequence[Factor], combine: str, lengths: Sequence[float]
+) -> Callable[[dict[str, float]], float]:
+    """Lengths -> correlation of the modelled kernel with the Gram matrix over pairs of these rows, each pair once.
+
+    The exponentials are taken once for each factor and length; a candidate only multiplies them.
+    """
+    i, j = (rows[side] for side in torch.triu_indices(len(rows), len(rows), offset=1))
+    entries = gram.double()[i, j][None]
+    tables: dict[tuple[str, float | None], Tensor] = {}
+    for axis, factor in enumerate(factors):
+        difference = factor.difference(latents[i, axis].double(), latents[j, axis].double())
+        for length in lengths if factor.kind != "categorical" else [None]:
+            alike = likeness(difference, factor, None if length is None else _width(factor, length))
+            tables[factor.name, length] = alike if combine == "product" else 1 - alike
+
+    def score(candidate: dict[str, float]) -> float:
+        parts = [tables[factor.name, candidate.get(factor.name)] for factor in factors]
+        modelled = parts[0]
+        for part in parts[1:]:
+            modelled = modelled * part
+        return kernel_agreement(entries, (modelled if combine == "product" else 1 - modelled)[None])
+
+    return score
+
+
+def _candidates(factors: Sequence[Factor], family: Family, lengths: Sequence[float]) -> Iterator[dict[str, float]]:
+    """Lengths to try, by factor, in steps of the grid; none for categories."""
+    names = [factor.name for factor in factors if factor.kind != "categorical"]
+    tries = product(lengths, repeat=len(names)) if family == "factorized" else ((x,) * len(names) for x in lengths)
+    return (dict(zip(names, values, strict=True)) for values in tries)
+
+
+def _width(factor: Factor, length: float) -> float:
+    """The width w of `likeness`, whose exponent is d^2 / (4 w^2): the length in latent units / sqrt 2."""
+    return length * factor.step / 2**0.5
+
+
+def _unique(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Distinct points, and the mean of the values at each."""
+    distinct, member = points.unique(dim=0, return_inverse=True)
+    counts = torch.bincount(member, minlength=len(distinct))
+    sums = torch.zeros(len(distinct), values.shape[1], dtype=values.dtype).index_add(0, member, values)
+    return distinct, sums / counts[:, None]
+
+
+def _regress(
+    gram: Tensor,
+    places: Tensor,
+    fit: Tensor,
+    at: Tensor,
+    factors: Sequence[Factor],
+    lengths: dict[str, float],
+    ridge: float,
+) -> float:
+    """R^2 at the points `at` of the kernel regression through the points `fit`, all features together.
+
+    The prediction is B times the fitted values with rows of B summing to 1, so its error needs only the outputs' Gram
+    matrix: tr(G_aa - 2 B G_fa + B G_ff B^T). That spares a solve for every feature.
+    """
+    widths = {f.name: _width(f, lengths[f.name]) for f in factors if f.name in lengths}
+    kernel = product_kernel(places[fit], factors, widths)
+    kernel.diagonal().add_(ridge)
+    across = product_kernel(places[fit], factors, widths, others=places[at])
+    weights = torch.cholesky_solve(across, torch.linalg.cholesky(kernel)).T
+    weights = weights + (1 - weights.sum(1, keepdim=True)) / len(fit)  # what the kernel leaves goes to the mean
+    modelled = weights @ gram[fit][:, fit]
+    missed = gram[at, at].sum() - 2 * (weights * gram[at][:, fit]).sum() + (modelled * weights).sum()
+    spread = centred_gram(gram[at][:, at]).trace()
+    return (1 - missed / spread).item() if spread > 0 else float("-inf")

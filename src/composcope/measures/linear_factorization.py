@@ -1,0 +1,78 @@
+"""Linear factorization: how much of a layer is a sum of single-factor parts. A functional ANOVA over the grid."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.grid import on_grid
+
+Term = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VarianceShares:
+    """Shares of a layer's variance over the grid, by the set of factors that act together; they sum to 1."""
+
+    by_term: dict[Term, float]
+    by_order: tuple[float, ...]
+
+    @property
+    def main_effects(self) -> float:
+        """The share that is a sum of functions of one factor each."""
+        return self.by_order[0]
+
+
+def effect_variances(
+    activations: Float[Tensor, "points units"], factors: Sequence[Factor]
+) -> dict[Term, Float[Tensor, "units"]]:
+    """Var(f_S) of every unit for every non-empty set S of factors, f = mean + sum_S f_S with orthogonal parts.
+
+    The mean square of E[f | factors in S] is the sum of those parts whose factors lie in S, so the parts follow by
+    inclusion and exclusion.
+    """
+    table = on_grid(activations.flatten(1).double(), factors)
+    axes = range(len(factors))
+    table = table - table.mean(tuple(axes), keepdim=True)
+    conditional: dict[tuple[int, ...], Tensor] = {}
+    effects: dict[Term, Tensor] = {}
+    for order in range(1, len(factors) + 1):
+        for chosen in combinations(axes, order):
+            others = [axis for axis in axes if axis not in chosen]
+            mean = table.mean(others) if others else table
+            explained = mean.square().mean(tuple(range(order)))
+            lower = [conditional[smaller] for size in range(1, order) for smaller in combinations(chosen, size)]
+            conditional[chosen] = explained - sum(lower) if lower else explained
+            effects[tuple(factors[axis].name for axis in chosen)] = conditional[chosen].clamp(min=0)
+    return effects
+
+
+def variance_shares(
+    activations: Float[Tensor, "points ..."], factors: Sequence[Factor], chunk: int = 256
+) -> VarianceShares | None:
+    """sum over units of Var(f_S) / sum over units of Var(f): main effects, pairs, triples, ...   (paper eqs. 22-24).
+
+    - `chunk`: units at a time, to bound memory.
+
+    None for a layer that does not vary.
+
+    >>> import torch
+    >>> xy = [Factor("x", range(2)), Factor("y", range(2))]
+    >>> variance_shares(torch.tensor([[0.0], [1.0], [2.0], [3.0]]), xy).by_order
+    (1.0, 0.0)
+    """
+    units = activations.flatten(1)
+    sums: dict[Term, float] = {}
+    for part in units.split(chunk, dim=1):
+        for term, variances in effect_variances(part, factors).items():
+            sums[term] = sums.get(term, 0.0) + variances.sum().item()
+    total = sum(sums.values())
+    if total <= 1e-24 * units.double().square().mean(0).sum().item():
+        return None
+    shares = {term: value / total for term, value in sums.items()}
+    orders = range(1, len(factors) + 1)
+    by_order = tuple(sum(share for term, share in shares.items() if len(term) == order) for order in orders)
+    return VarianceShares(shares, by_order)

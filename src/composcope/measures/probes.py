@@ -1,0 +1,191 @@
+"""Can a linear readout tell the factors from a layer's activations, and on points that it was not fitted on?
+
+A continuous factor is read out as its value, a circular one as (cos, sin), each scored by R^2; a categorical one as
+one-hot, scored by the share of points whose largest readout is the right category. A layer wider than the points fits
+any of them perfectly on its own points, so the in-sample score is shown only because the paper uses it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.gram import centred_gram, gram_matrix
+from composcope.measures.grid import grid_index
+
+RIDGES = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+CUTOFF = 1e-13
+"""Directions whose share of the largest variance is below this are rounding, and dropped."""
+
+
+@dataclass(frozen=True)
+class ProbeScore:
+    """One factor's readout from one layer: R^2 (continuous, circular) or accuracy (categorical), as `score` says.
+
+    - `in_sample`: plain least squares, scored on the points it was fitted on.
+    - `cross_validated`: each point predicted by a fit to the other folds.
+    - `heldout`: fitted on the seen points, scored on the held-out points.
+
+    None where the factor does not vary among the points, or there are none.
+    """
+
+    score: str
+    in_sample: float | None
+    cross_validated: float | None
+    heldout: float | None
+
+
+def linear_probes(
+    activations: Float[Tensor, "points ..."],
+    latents: Float[Tensor, "points factors"],
+    factors: Sequence[Factor],
+    heldout: Bool[Tensor, "points"],
+    folds: int = 5,
+    seed: int = 0,
+) -> dict[str, ProbeScore]:
+    """R^2 = 1 - sum (t - t_hat)^2 / sum (t - mean t)^2, with t_hat = W a + b, for every factor.
+
+    The ridge of each fit is the best of `RIDGES` (times the largest variance of a direction) by leave-one-out error on
+    the points of that fit, never on those scored. Folds are fixed by `seed`. Cost: one product of the activations with
+    themselves, then work in the smaller of points and features.
+
+    >>> x = [Factor("x", range(6))]
+    >>> latents = torch.arange(6.0)[:, None]
+    >>> linear_probes(3 * latents + 1, latents, x, heldout=latents[:, 0] > 3)["x"].heldout
+    1.0
+    """
+    features = activations.flatten(1) - activations.flatten(1).mean(0)
+    if features.shape[1] > len(features):
+        return probes_from_gram(gram_matrix(features), latents, factors, heldout, folds, seed)
+    return _probes(features.double(), latents, factors, heldout, folds, seed)
+
+
+def probes_from_gram(
+    gram: Float[Tensor, "points points"],
+    latents: Float[Tensor, "points factors"],
+    factors: Sequence[Factor],
+    heldout: Bool[Tensor, "points"],
+    folds: int = 5,
+    seed: int = 0,
+) -> dict[str, ProbeScore]:
+    """The same as `linear_probes` from `gram_matrix(activations)`, which adds up over chunks of a very wide layer.
+
+    Only distances between points matter to a linear readout with a ridge: any activations with this Gram matrix do.
+    """
+    variances, directions = torch.linalg.eigh(centred_gram(gram))
+    kept = variances > CUTOFF * variances[-1].clamp(min=0)
+    return _probes(directions[:, kept] * variances[kept].sqrt(), latents, factors, heldout, folds, seed)
+
+
+def _probes(
+    features: Tensor, latents: Tensor, factors: Sequence[Factor], heldout: Tensor, folds: int, seed: int
+) -> dict[str, ProbeScore]:
+    if len(latents) != len(features) or len(heldout) != len(features):
+        raise ValueError(f"{len(features)} activations, {len(latents)} latents and {len(heldout)} masks do not match")
+    parts = [_targets(latents[:, axis], factor) for axis, factor in enumerate(factors)]
+    targets = torch.cat(parts, 1)
+    everywhere = torch.ones_like(heldout)
+    own = _readout(features, targets, features, (0.0,))
+    fold = _fold_of_each(len(features), min(folds, len(features)), seed)
+    crossed = torch.zeros_like(targets)
+    for k in fold.unique():
+        crossed[fold == k] = _readout(features[fold != k], targets[fold != k], features[fold == k], RIDGES)
+    split = heldout.any() and (~heldout).sum() > 1
+    beyond = _readout(features[~heldout], targets[~heldout], features[heldout], RIDGES) if split else targets[:0]
+    scores, start = {}, 0
+    for factor, part in zip(factors, parts, strict=True):
+        columns = slice(start, start + part.shape[1])
+        start += part.shape[1]
+        scores[factor.name] = ProbeScore(
+            "accuracy" if factor.kind == "categorical" else "R2",
+            _score(part[everywhere], own[:, columns], factor),
+            _score(part, crossed[:, columns], factor),
+            _score(part[heldout], beyond[:, columns], factor) if split else None,
+        )
+    return scores
+
+
+def _targets(latents: Float[Tensor, "points"], factor: Factor) -> Float[Tensor, "points columns"]:
+    """What a linear readout of the factor should give."""
+    if latents.isnan().any():
+        raise ValueError(f"factor {factor.name!r} is absent from some points; a probe needs it everywhere")
+    if factor.kind == "categorical":
+        place = grid_index(latents[:, None], [factor])[:, 0]
+        if (place < 0).any():
+            raise ValueError(f"some points' {factor.name} is none of {factor.describe()}")
+        return torch.nn.functional.one_hot(place, factor.size).double()
+    if factor.period is not None:
+        angle = 2 * math.pi * latents.double() / factor.period
+        return torch.stack([angle.cos(), angle.sin()], 1)
+    return latents.double()[:, None]
+
+
+def _score(truth: Tensor, predicted: Tensor, factor: Factor) -> float | None:
+    if len(truth) == 0 or (truth - truth[0]).abs().max() == 0:
+        return None
+    if factor.kind == "categorical":
+        return (truth.argmax(1) == predicted.argmax(1)).double().mean().item()
+    return (1 - (truth - predicted).square().sum() / (truth - truth.mean(0)).square().sum()).item()
+
+
+def _fold_of_each(points: int, folds: int, seed: int) -> Int[Tensor, "points"]:
+    order = torch.randperm(points, generator=torch.Generator().manual_seed(seed))
+    fold = torch.empty(points, dtype=torch.long)
+    fold[order] = torch.arange(points) % folds
+    return fold
+
+
+def _readout(
+    features: Float[Tensor, "n features"],
+    targets: Float[Tensor, "n columns"],
+    at: Float[Tensor, "m features"],
+    ridges: Sequence[float],
+) -> Float[Tensor, "m columns"]:
+    """Predictions at `at` by the linear fit whose ridge has the least leave-one-out error, for each column by itself.
+
+    With features = U S V^T the fit is V S / (S^2 + ridge) U^T targets. The intercept is not penalised.
+    """
+    centre, mean = features.mean(0), targets.mean(0)
+    left, variances, right = _directions(features - centre)
+    spread = targets - mean
+    inner = left.T @ spread
+    outside = spread - left @ inner
+    free = (1 - 1 / len(features) - left.square().sum(1)).clamp(min=0)
+    if len(variances) == 0:
+        return mean.expand(len(at), -1)
+    penalties = [ridge * variances.max() for ridge in ridges]
+    errors = torch.stack([_left_out(left, variances, inner, outside, free, penalty) for penalty in penalties])
+    weights = torch.stack([inner / (variances + penalty)[:, None] for penalty in penalties])
+    best = errors.argmin(0)
+    chosen = weights[best, :, torch.arange(targets.shape[1])].T
+    return mean + (at - centre) @ (right * variances.sqrt()) @ chosen
+
+
+def _directions(features: Float[Tensor, "n features"]) -> tuple[Tensor, Tensor, Tensor]:
+    """U, S^2 and V of centred features, from the smaller of the two Gram matrices."""
+    wide = features.shape[1] > features.shape[0]
+    variances, vectors = torch.linalg.eigh(features @ features.T if wide else features.T @ features)
+    kept = variances > CUTOFF * variances[-1].clamp(min=0)
+    variances, vectors = variances[kept], vectors[:, kept]
+    if wide:
+        return vectors, variances, features.T @ vectors / variances.sqrt()
+    return features @ vectors / variances.sqrt(), variances, vectors
+
+
+def _left_out(
+    left: Tensor, variances: Tensor, inner: Tensor, outside: Tensor, free: Tensor, penalty: Tensor
+) -> Float[Tensor, "columns"]:
+    """Mean squared error of each point predicted without it: residual / (1 - leverage), in closed form.
+
+    Where a point has no freedom left (as many directions as points and no ridge) it has no such error: infinite.
+    """
+    shrunk = penalty / (variances + penalty)
+    residual = outside + left @ (shrunk[:, None] * inner)
+    freedom = free + left.square() @ shrunk
+    if (freedom <= 1e-9).any() and penalty == 0:
+        return torch.full((inner.shape[1],), torch.inf, dtype=inner.dtype)
+    return (residual / freedom.clamp(min=1e-300)[:, None]).square().mean(0)

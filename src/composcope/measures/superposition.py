@@ -1,0 +1,133 @@
+"""Is the output on a held-out combination a sum of what was seen? All images are foregrounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from composcope.factors import Factor, column
+from composcope.measures.error import Images, mse, shape_correlation
+from composcope.measures.grid import grid_index
+
+
+@dataclass(frozen=True)
+class Superposition:
+    """Correlation of outputs with the sum of one part a factor, and with sums put together from shuffled coordinates.
+
+    The number means something only beside its control: where any two sums look alike, both are high.
+    """
+
+    correlations: Float[Tensor, "n"]
+    correlation: float
+    control: float
+
+
+def superposition(
+    outputs: Images, parts: Sequence[Images], generator: torch.Generator, shuffles: int = 10
+) -> Superposition:
+    """corr(D(x, y), D(x_super) + D(y_super)), a Pearson correlation over pixels, averaged over held-out images.
+
+    - `outputs`: the decoder's images of held-out combinations.
+    - `parts`: one stack of images a factor, row by row those of the outputs: D of the codes in which only that factor
+      has its value and the others their mean code, or the means from `shared_value_means`.
+    - `generator`: draws the control, in which each factor's rows are shuffled by themselves, `shuffles` times.
+    """
+    if not parts or any(part.shape != outputs.shape for part in parts):
+        shapes = [tuple(part.shape) for part in parts]
+        raise ValueError(f"one part a factor, of the outputs' shape {tuple(outputs.shape)}; got {shapes}")
+    correlations = shape_correlation(outputs, torch.stack(list(parts)).sum(0))
+    controls = [shape_correlation(outputs, sum_of_shuffled(parts, generator)).mean() for _ in range(max(1, shuffles))]
+    return Superposition(correlations, correlations.mean().item(), torch.stack(controls).mean().item())
+
+
+def sum_of_shuffled(parts: Sequence[Images], generator: torch.Generator) -> Images:
+    """The parts' sum with each part's rows in an order of its own."""
+    orders = [torch.randperm(len(part), generator=generator).to(part.device) for part in parts]
+    return torch.stack([part[order] for part, order in zip(parts, orders, strict=True)]).sum(0)
+
+
+def shared_value_means(
+    outputs: Images, latents: Float[Tensor, "n factors"], heldout: Bool[Tensor, "n"], factors: Sequence[Factor]
+) -> list[Float[Tensor, "heldout channels height width"]]:
+    """For each factor and held-out point, the mean of the seen outputs that share the point's value of that factor.
+
+    - `outputs`: images over all n points. A list with one stack of images a factor, rows in the held-out points' order.
+    """
+    place = grid_index(latents, factors)
+    seen, pixels = place[~heldout], outputs[~heldout].flatten(1).double()
+    means = []
+    for axis, factor in enumerate(factors):
+        known = seen[:, axis] >= 0
+        sums = torch.zeros(factor.size, pixels.shape[1], dtype=pixels.dtype).index_add(
+            0, seen[known, axis], pixels[known]
+        )
+        counts = torch.bincount(seen[known, axis], minlength=factor.size)
+        wanted = place[heldout, axis]
+        missing = sorted({factor.values[i] for i in wanted.tolist() if i < 0 or counts[i] == 0})
+        if missing:
+            raise ValueError(f"no seen point has {factor.name} = {missing}: there is no mean to superpose")
+        mean = sums[wanted] / counts[wanted, None]
+        means.append(mean.reshape(-1, *outputs.shape[1:]).to(outputs.dtype))
+    return means
+
+
+def edge_blend(
+    images: Images,
+    latents: Float[Tensor, "n factors"],
+    heldout: Bool[Tensor, "n"],
+    factors: Sequence[Factor],
+    along: str,
+) -> Float[Tensor, "heldout channels height width"]:
+    """(1 - w) image(a) + w image(b), w = (t - a) / (b - a), with a and b the seen values on either side of t.
+
+    - `images`: over all n points: the truth, or the decoder's outputs.
+    - `along`: the factor that has the gap; only points that share every other factor's value count as edges.
+
+    A circular factor is followed the way round. Where one side has no seen point, the other edge is taken alone.
+    """
+    axis = column(factors, along)
+    others = [i for i in range(len(factors)) if i != axis]
+    place = grid_index(latents[:, others], [factors[i] for i in others])
+    held, seen = heldout.nonzero()[:, 0], (~heldout).nonzero()[:, 0]
+    related = (place[held, None, :] == place[None, seen, :]).all(-1)
+    forward = latents[seen, axis].double()[None, :] - latents[held, axis].double()[:, None]
+    above, below = _gaps(forward, factors[axis].period)
+    above, below = (gap.masked_fill(~related | gap.isnan(), torch.inf) for gap in (above, below))
+    alone = torch.isinf(above).all(1) & torch.isinf(below).all(1)
+    if alone.any():
+        raise ValueError(f"{int(alone.sum())} held-out points have no seen point along {along!r} to blend from")
+    (up, high), (down, low) = above.min(1), below.min(1)
+    weight = torch.where(torch.isinf(up), 0.0, torch.where(torch.isinf(down), 1.0, down / (up + down)))
+    weight = weight.to(images.dtype)[:, None, None, None]
+    return (1 - weight) * images[seen[low]] + weight * images[seen[high]]
+
+
+def _gaps(forward: Tensor, period: float | None) -> tuple[Tensor, Tensor]:
+    """Distances upwards and downwards along a factor; infinite on the wrong side unless it goes round."""
+    if period is not None:
+        return torch.remainder(forward, period), torch.remainder(-forward, period)
+    return forward.masked_fill(forward < 0, torch.inf), (-forward).masked_fill(forward > 0, torch.inf)
+
+
+@dataclass(frozen=True)
+class GapBlend:
+    """Where the outputs in a gap lie between the blend of its edges and the truth: per image, and in the mean."""
+
+    mse_to_blend: Float[Tensor, "n"]
+    mse_to_truth: Float[Tensor, "n"]
+    correlation_with_blend: Float[Tensor, "n"]
+    correlation_with_truth: Float[Tensor, "n"]
+
+    @property
+    def share_nearer_blend(self) -> float:
+        """Share of images whose MSE to the blend is below that to the truth."""
+        return (self.mse_to_blend < self.mse_to_truth).double().mean().item()
+
+
+def gap_blend(outputs: Images, blend: Images, truth: Images) -> GapBlend:
+    """MSE and correlation of each held-out output with the blend from `edge_blend`, and with the truth."""
+    return GapBlend(
+        mse(outputs, blend), mse(outputs, truth), shape_correlation(outputs, blend), shape_correlation(outputs, truth)
+    )

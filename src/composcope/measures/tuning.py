@@ -1,0 +1,98 @@
+"""What single units respond to: their maps over the latent grid, and whether those look like stripes or like bumps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.grid import on_grid
+from composcope.measures.linear_factorization import effect_variances
+
+
+def tuning_maps(activations: Float[Tensor, "points ..."], factors: Sequence[Factor]) -> Float[Tensor, "units ..."]:
+    """A unit's activation over the grid: (units, size of the first factor, size of the second, ...)."""
+    return on_grid(activations.flatten(1), factors).movedim(-1, 0)
+
+
+def tuning_marginals(maps: Float[Tensor, "units ..."]) -> tuple[Float[Tensor, "units _"], ...]:
+    """m_i(t) = mean of the map over all factors but the i-th: one tuning curve a unit, for each factor.
+
+    >>> [curve.tolist() for curve in tuning_marginals(torch.tensor([[[0.0, 2.0], [4.0, 6.0]]]))]
+    [[[1.0, 5.0]], [[2.0, 4.0]]]
+    """
+    axes = range(1, maps.ndim)
+    return tuple(maps.mean([other for other in axes if other != axis]) if maps.ndim > 2 else maps for axis in axes)
+
+
+@dataclass(frozen=True)
+class UnitScores:
+    """Per unit: stripe-likeness and bump-likeness in [0, 1] (at most 1 together), and the main effects' shares.
+
+    - `preferred`: the factor with the largest main effect, by number.
+    - `silent`: units that are constant over the grid; their scores are 0.
+    """
+
+    stripe: Float[Tensor, "units"]
+    bump: Float[Tensor, "units"]
+    main: Float[Tensor, "units factors"]
+    preferred: Tensor
+    silent: Bool[Tensor, "units"]
+
+    def mean(self) -> tuple[float, float] | None:
+        """Mean stripe- and bump-likeness over the units that respond at all."""
+        if bool(self.silent.all()):
+            return None
+        return self.stripe[~self.silent].mean().item(), self.bump[~self.silent].mean().item()
+
+
+def unit_scores(activations: Float[Tensor, "points ..."], factors: Sequence[Factor], chunk: int = 256) -> UnitScores:
+    """bump = L (R2_product - R2_single) / (1 - R2_single),   stripe = R2_single (1 - bump).
+
+    - R2_single: share of the map's variance that one factor alone explains (the largest main effect).
+    - R2_product: squared correlation of the map with the product of its own marginals, background (median) removed.
+    - L: whether the map is localised along every factor: 1 if each marginal is above half its peak on a quarter of the
+      values or fewer, 0 if some is on a half or more, linear between; the least over factors.
+
+    So a map of one factor scores (1, 0) whatever its profile, a localised bump (0, 1), an additive cross about
+    (1/2, 0), noise about (0, 0). A dip counts as a bump.
+    """
+    parts = [_chunk_scores(part.double(), factors) for part in activations.flatten(1).split(chunk, dim=1)]
+    stripe, bump, main, silent = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
+    return UnitScores(stripe, bump, main, main.argmax(1), silent)
+
+
+def _chunk_scores(units: Float[Tensor, "points units"], factors: Sequence[Factor]) -> tuple[Tensor, ...]:
+    effects = effect_variances(units, factors)
+    total = torch.stack(list(effects.values())).sum(0)
+    silent = total <= 1e-14 * units.square().mean(0)
+    safe = total.masked_fill(silent, 1.0)
+    main = torch.stack([effects[(factor.name,)] for factor in factors], 1) / safe[:, None]
+    main = main.masked_fill(silent[:, None], 0.0)
+    single = main.amax(1)
+    fitted, localised = _product_fit(tuning_maps(units, factors))
+    gain = (fitted - single) / (1 - single).clamp(min=1e-9)
+    bump = (localised * gain).clamp(0, 1).masked_fill(silent | (single > 1 - 1e-9), 0.0)
+    return single * (1 - bump), bump, main, silent
+
+
+def _product_fit(maps: Float[Tensor, "units ..."]) -> tuple[Float[Tensor, "units"], Float[Tensor, "units"]]:
+    """Squared correlation of each map with the product of its marginals, and how localised those are."""
+    units = len(maps)
+    flat = maps.flatten(1) - maps.flatten(1).median(1, keepdim=True).values
+    upright = torch.where(flat.amax(1, keepdim=True) >= -flat.amin(1, keepdim=True), flat, -flat)
+    marginals = tuning_marginals(upright.reshape(maps.shape))
+    modelled = torch.ones(units, *([1] * (maps.ndim - 1)), dtype=maps.dtype)
+    localised = torch.ones(units, dtype=maps.dtype)
+    for axis, curve in enumerate(marginals, start=1):
+        shape = [units] + [1] * (maps.ndim - 1)
+        shape[axis] = curve.shape[1]
+        modelled = modelled * curve.reshape(shape)
+        wide = (curve > curve.amax(1, keepdim=True) / 2).double().mean(1)
+        localised = torch.minimum(localised, ((0.5 - wide) / 0.25).clamp(0, 1))
+    a, b = upright - upright.mean(1, keepdim=True), modelled.flatten(1)
+    b = b - b.mean(1, keepdim=True)
+    scale = a.square().sum(1) * b.square().sum(1)
+    return torch.where(scale > 0, (a * b).sum(1).square() / scale.clamp(min=1e-300), 0.0), localised

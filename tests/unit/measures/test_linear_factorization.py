@@ -1,0 +1,48 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from composcope.factors import Factor, latent_grid
+from composcope.measures.linear_factorization import effect_variances, variance_shares
+
+from .scenes import normal, plane, rotation
+
+CUBE = [*plane(3, 4), Factor("shape", range(5), "categorical")]
+
+
+def test_sums_are_main_effects_and_centred_products_are_not():
+    x, y, z = (latent_grid(CUBE).double() - latent_grid(CUBE).double().mean(0)).T
+    assert variance_shares((x**2 + 3 * y - z)[:, None], CUBE).main_effects == pytest.approx(1)
+    assert variance_shares((x * y)[:, None], CUBE).by_term[("x", "y")] == pytest.approx(1)
+    assert variance_shares((x * y * z)[:, None], CUBE).by_order == pytest.approx((0, 0, 1))
+
+
+def test_a_mixture_has_its_known_shares():
+    x, y, z = (latent_grid(CUBE).double() - latent_grid(CUBE).double().mean(0)).T
+    unit = [part / part.std(unbiased=False) for part in (x, x * y, x * y * z)]
+    shares = variance_shares((3 * unit[0] + 2 * unit[1] + unit[2])[:, None], CUBE)
+    assert shares.by_order == pytest.approx((9 / 14, 4 / 14, 1 / 14))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_shares_sum_to_1_and_ignore_rotation_shift_and_chunks(seed):
+    activations = normal(60, 4, seed=seed)
+    shares = variance_shares(activations, CUBE)
+    assert sum(shares.by_order) == pytest.approx(1)
+    assert min(shares.by_term.values()) >= 0
+    turned = variance_shares(activations @ rotation(4, seed) + 7, CUBE, chunk=3)
+    assert turned.by_order == pytest.approx(shares.by_order)
+
+
+def test_effects_of_each_unit_add_up_to_its_variance():
+    units = normal(60, 3)
+    total = torch.stack(list(effect_variances(units, CUBE).values())).sum(0)
+    assert torch.allclose(total, units.var(0, unbiased=False))
+
+
+def test_one_factor_is_all_main_effect_and_a_constant_layer_has_no_shares():
+    x = [Factor("x", range(5))]
+    assert variance_shares(normal(5, 2), x).by_order == (1,)
+    assert variance_shares(torch.full((5, 2), 0.1), x) is None
