@@ -5,7 +5,7 @@ import tomllib
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,6 +28,10 @@ PluginOption = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Python file with components of your own; may be repeated.")
 ]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")]
+KernelsOption = Annotated[
+    Literal["auto", "torch"],
+    typer.Option(help="auto: compiled convolutions where they are faster; torch: the library's."),
+]
 DEFAULT_STORE = Path("runs")
 
 
@@ -44,6 +48,7 @@ def run(
     plugin: PluginOption = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, cuda:1, mps.")] = "cpu",
     threads: Annotated[int, typer.Option(min=1, help="CPU threads; the same number gives the same bytes.")] = 1,
+    kernels: KernelsOption = "auto",
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""
     from composcope.experiments.run import run as run_spec
@@ -59,9 +64,8 @@ def run(
     if known:
         result = run_spec(value, target)
     else:
-        target.prepare()
         with progress_bar("training", total_steps(value)) as advance:
-            result = run_spec(value, target, device, threads, on_step=lambda step, module: advance(step))
+            result = run_spec(value, target, device, threads, kernels, on_step=lambda step, module: advance(step))
     print(f"run {result.run_id}: {'loaded from' if known else f'trained in {result.seconds:.1f} s, kept in'} {store}")
     _print_measures(result.measures)
 
@@ -69,11 +73,10 @@ def run(
 @app.command()
 def sweep(
     sweep: Annotated[Path, typer.Argument(help="TOML file with a table [base], a spec, and a table [vary] of lists.")],
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")
-    ] = None,
+    workers: WorkersOption = None,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
+    kernels: KernelsOption = "auto",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are and how long they may take.")
     ] = False,
@@ -91,7 +94,7 @@ def sweep(
         _print_estimate(todo, workers)
         return
     _warn_of_extrapolation(todo)
-    _run_all(todo, store, workers, plugin or [])
+    _run_all(todo, store, workers, plugin or [], kernels)
 
 
 @app.command(name="list")
@@ -180,7 +183,7 @@ def reproduce(
     runs = {spec.run_id: spec for name in names for spec in entries[name].specs()}
     todo = [spec for spec in runs.values() if not target.has(spec.run_id)]
     print(f"{', '.join(names)}: {len(runs)} runs, {len(todo)} to do")
-    _run_all(todo, store, workers, [])
+    _run_all(todo, store, workers)
     for name in names:
         picture, rows = entries[name].make(target)
         print(f"\n{entries[name].title}")
@@ -253,7 +256,13 @@ def _changed(data: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     return data
 
 
-def _run_all(specs: "Sequence[Spec]", store: Path, workers: int | None, plugins: Sequence[Path]) -> None:
+def _run_all(
+    specs: "Sequence[Spec]",
+    store: Path,
+    workers: int | None,
+    plugins: Sequence[Path] = (),
+    kernels: Literal["auto", "torch"] = "auto",
+) -> None:
     """Do the runs with a progress bar; exit with 1 if some failed, after all were tried."""
     from composcope.experiments.executor import run_all
     from composcope.experiments.store import Store
@@ -261,7 +270,7 @@ def _run_all(specs: "Sequence[Spec]", store: Path, workers: int | None, plugins:
     from composcope.terminal import progress_bar
 
     with progress_bar(f"{len(specs)} runs", sum(map(total_steps, specs))) as advance:
-        outcomes = run_all(specs, Store(store), workers, plugins, on_progress=lambda steps, _: advance(steps))
+        outcomes = run_all(specs, Store(store), workers, plugins, kernels, on_progress=lambda steps, _: advance(steps))
     failures = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failures:
         print(f"error: {outcome.failure}", file=sys.stderr)

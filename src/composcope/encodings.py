@@ -23,7 +23,7 @@ class Encoding(Component):
     """A code for each factor. An encoding of your own gives `size` and `code`, both for one factor.
 
     - `differentiable`: whether the code changes smoothly with the latent, so that derivatives along it exist.
-    - `room`: whether the code can say that a factor is absent; those that can have a field `absent`, "zeros" or "mean".
+    - `absent`: what stands for an absent factor, "zeros" or "mean"; None in a code that has no room for absence.
     """
 
     differentiable: ClassVar[bool] = True
@@ -214,7 +214,7 @@ class PerFactor(Encoding):
         return self.of(factor).encode_factor(values, factor)
 
     def __hash__(self) -> int:
-        return hash(tuple(self.encodings.items()))
+        return hash(frozenset(self.encodings.items()))
 
 
 def _needs_distances(encoding: Encoding, factor: Factor) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 from composcope.components import Component, Listed, register
@@ -169,10 +169,10 @@ class Box(Holdout):
             _check_inside(factors[column(factors, name)], lo=lo, hi=hi)
 
     def __hash__(self) -> int:
-        return hash(tuple(self.bounds.items()))
+        return hash(frozenset(self.bounds.items()))
 
 
-Parts = Annotated[tuple[Holdout, ...], Listed]
+Parts = Annotated[tuple[Holdout, ...], Listed, Field(min_length=1)]
 
 
 @register("union")

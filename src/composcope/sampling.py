@@ -24,7 +24,7 @@ class Sampling(Component):
 
     def sorts(self, task: Task) -> Latents:
         """A combination of each sort that may come up, for trying whether task and encoding can take it."""
-        return task.grid()[:1]
+        return torch.cat([task.grid()[:1], task.draw(4, torch.Generator().manual_seed(0))])
 
     def count(self, task: Task, holdout: Holdout) -> int:
         """How many samples that gives."""

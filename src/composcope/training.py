@@ -21,7 +21,7 @@ Weights = dict[str, Tensor]
 OnStep = Callable[[int, nn.Module], None]
 OnEpoch = Callable[[Mapping[str, float], nn.Module], None]
 
-# An epoch whose mean loss is this many times the targets' mean square has diverged, finite or not.
+# An epoch whose mean error is this many times the targets' mean square (or 1, if that is more) has diverged.
 DIVERGED = 1e4
 
 
@@ -49,6 +49,12 @@ class Training:
         if self.epochs is None and self.steps is None:
             object.__setattr__(self, "epochs", 50)
 
+    def check(self, samples: int) -> None:
+        """Raise ValueError when a snapshot would come after the last step."""
+        last = self.total_steps(samples)
+        if self.snapshots and max(self.snapshots) > last:
+            raise ValueError(f"snapshots: step {max(self.snapshots)} comes after the last, {last}")
+
     def total_steps(self, samples: int) -> int:
         """How many steps that is for a training set of this size.
 
@@ -60,7 +66,10 @@ class Training:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training leaves: weights, one curve row an epoch (epoch, step, loss), seconds, snapshots by step."""
+    """What training leaves: weights, a curve, seconds, snapshots by step.
+
+    The curve has one row an epoch: epoch, step, the mean loss without penalties and, if there are any, their mean.
+    """
 
     weights: Weights
     curve: list[dict[str, float]]
@@ -86,7 +95,7 @@ def train(
     start = time.perf_counter()
     module.to(device).train()
     inputs, targets = inputs.to(device), targets.to(device)
-    ceiling = DIVERGED * max(targets.square().mean().item(), 1e-12)
+    ceiling = DIVERGED * max(targets.square().mean().item(), 1.0)
     total = settings.total_steps(len(inputs))
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay, fused=_can_fuse(module)
@@ -95,23 +104,25 @@ def train(
     with seeded(seed, "training"):
         while step < total:
             epoch += 1
-            losses = torch.zeros((), device=device)
+            losses, added = torch.zeros((), device=device), torch.zeros((), device=device)
             before = step
             for batch in torch.randperm(len(inputs), generator=rng).to(device).split(settings.batch)[: total - step]:
                 _set_rate(optimizer, settings, step / total)
                 optimizer.zero_grad(set_to_none=True)
                 loss = _loss(module(inputs[batch]), targets[batch], settings.l1)
-                for penalty in penalties:
-                    loss = loss + penalty.loss(module)
-                loss.backward()
+                extra = [penalty.loss(module) for penalty in penalties]
+                sum(extra, loss).backward()
                 optimizer.step()
                 losses += loss.detach()
+                added += sum(term.detach() for term in extra)
                 step += 1
                 if step in settings.snapshots:
                     snapshots[step] = weights_of(module)
                 if on_step is not None:
                     on_step(step, module)
             row = {"epoch": epoch, "step": step, "loss": losses.item() / (step - before)}
+            if penalties:
+                row["penalty"] = added.item() / (step - before)
             if not row["loss"] < ceiling:
                 raise RunFailed(
                     f"training diverged: loss {row['loss']:g} in epoch {epoch} (step {step}); try a lower lr"

@@ -1,6 +1,7 @@
 """The paper's convolutional decoder."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from einops import rearrange
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from composcope.components import register
 from composcope.decoders.base import Decoder, ImageShape
+from composcope.kernels import Conv3x3, Upsample2x
 
 
 @register("cnn")
@@ -20,7 +22,7 @@ class CNN(Decoder):
       others keep its size; ReLU after each.
     - `batch_norm`: normalise before each ReLU; `output`: "sigmoid" keeps the image within 0..1.
 
-    >>> CNN(depth=4, width=64).build(code_sizes=(28, 28), image_shape=(1, 28, 28))[0]
+    >>> CNN(depth=4, width=64).build(code_sizes=(28, 28), image_shape=(1, 28, 28)).first[0]
     FirstMap(56, 64, kernel_size=(7, 7), stride=(1, 1))
     """
 
@@ -34,20 +36,22 @@ class CNN(Decoder):
         doublings = min(self.depth, 2)
         start = tuple(-(-side // 2**doublings) for side in size)
         layers = OrderedDict[str, nn.Module]()
-        layers["first"] = self.layer(FirstMap(sum(code_sizes), self.width, start))
+        layers["first"] = nn.Sequential(FirstMap(sum(code_sizes), self.width, start), *self.ending(nn.ReLU()))
+        fused = not self.batch_norm
         for level in range(1, self.depth + 1):
             if level <= doublings:
-                grow: list[nn.Module] = [nn.ConvTranspose2d(self.width, self.width, 4, stride=2, padding=1)]
-                layers[f"conv{level}"] = self.layer(*grow, *([Crop(size)] if level == doublings else []))
+                parts: list[nn.Module] = [Upsample2x(self.width, self.width, relu=fused)]
+                parts += [Crop(size)] if level == doublings else []
             else:
-                layers[f"conv{level}"] = self.layer(nn.Conv2d(self.width, self.width, 3, padding=1))
-        last: list[nn.Module] = [nn.Conv2d(self.width, channels, 3, padding=1)]
-        layers["image"] = nn.Sequential(*last, *([nn.Sigmoid()] if self.output == "sigmoid" else []))
+                parts = [Conv3x3(self.width, self.width, relu=fused)]
+            layers[f"conv{level}"] = nn.Sequential(*parts, *self.ending())
+        squash = [nn.Sigmoid()] if self.output == "sigmoid" else []
+        layers["image"] = nn.Sequential(Conv3x3(self.width, channels), *squash)
         return nn.Sequential(layers)
 
-    def layer(self, *parts: nn.Module) -> nn.Sequential:
-        norm = [nn.BatchNorm2d(self.width)] if self.batch_norm else []
-        return nn.Sequential(*parts, *norm, nn.ReLU())
+    def ending(self, *relu: nn.Module) -> Sequence[nn.Module]:
+        """What follows a convolution: batch norm and ReLU, or the ReLU alone where it is not fused."""
+        return [nn.BatchNorm2d(self.width), nn.ReLU()] if self.batch_norm else relu
 
 
 class FirstMap(nn.ConvTranspose2d):

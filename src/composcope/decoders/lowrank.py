@@ -11,6 +11,7 @@ from torch.nn.functional import normalize
 
 from composcope.components import register
 from composcope.decoders.base import Decoder, ImageShape
+from composcope.kernels import Conv3x3
 
 
 @register("lowrank")
@@ -43,9 +44,9 @@ class LowRank(Decoder):
         layers["embedding"] = Rendering(code_sizes, height, width, self.rank or min(height, width))
         channels = len(code_sizes)
         for level in range(1, self.depth + 1):
-            layers[f"conv{level}"] = nn.Sequential(nn.Conv2d(channels, hidden, 3, padding=1), nn.PReLU())
+            layers[f"conv{level}"] = nn.Sequential(Conv3x3(channels, hidden), nn.PReLU())
             channels = hidden
-        layers["image"] = nn.Conv2d(channels, colours, 3, padding=1)
+        layers["image"] = Conv3x3(channels, colours)
         return nn.Sequential(layers)
 
 

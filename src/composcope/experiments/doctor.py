@@ -5,6 +5,7 @@ import platform
 from importlib import metadata, util
 from pathlib import Path
 
+from composcope import kernels
 from composcope.errors import BadInput
 from composcope.experiments.store import Store
 
@@ -20,6 +21,7 @@ def findings(store: str | Path) -> dict[str, str]:
     found |= {name: metadata.version(name) for name in PARTS}
     found["cores"] = f"{os.cpu_count()} ({torch.backends.cpu.get_cpu_capability()})"
     found["threads"] = f"{torch.get_num_threads()} at most; a run uses 1 unless told otherwise"
+    found["kernels"] = _kernels_state()
     found["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none, training on the CPU"
     found["store"] = _store_state(store)
     for extra, module in EXTRAS.items():
@@ -27,6 +29,13 @@ def findings(store: str | Path) -> dict[str, str]:
             "installed" if util.find_spec(module) else f"not installed (pip install composcope[{extra}])"
         )
     return found
+
+
+def _kernels_state() -> str:
+    state = kernels.status()
+    return (
+        "compiled convolutions" if state.available else f"the library's convolutions, which are slower: {state.reason}"
+    )
 
 
 def _store_state(folder: str | Path) -> str:

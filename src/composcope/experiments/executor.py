@@ -17,6 +17,7 @@ from composcope.errors import ComposcopeError, RunFailed
 from composcope.experiments.plugins import load_plugin
 from composcope.experiments.spec import NotComposition, Spec
 from composcope.experiments.store import Store
+from composcope.kernels import Mode
 
 # A run whose worker dies is tried again; after so many deaths something else is wrong.
 MOST_LOSSES = 3
@@ -38,6 +39,7 @@ def run_all(
     store: Store,
     workers: int | None = None,
     plugins: Sequence[Path] = (),
+    kernels: Mode = "auto",
     on_progress: OnProgress | None = None,
 ) -> list[Outcome]:
     """Do the runs that the store lacks, one worker a core by default, each stored as soon as it is done.
@@ -58,7 +60,7 @@ def run_all(
             (steps, [str(path) for path in plugins]),
         )
         try:
-            futures = {pool.submit(_work, spec.to_dict(), str(store.folder)) for spec in todo.values()}
+            futures = {pool.submit(_work, spec.to_dict(), str(store.folder), kernels) for spec in todo.values()}
             for outcome in _outcomes(futures, lambda: on_progress and on_progress(steps.value, outcomes)):
                 outcomes.append(outcome)
                 del todo[outcome.run_id]
@@ -86,6 +88,8 @@ def _end(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()
+    for process in processes:
+        process.join(5)
 
 
 def _start_worker(steps: Any, plugins: Sequence[str]) -> None:
@@ -106,12 +110,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(spec: dict[str, Any], folder: str) -> Outcome:
+def _work(spec: dict[str, Any], folder: str, kernels: Mode) -> Outcome:
     from composcope.experiments.run import run
 
     value = Spec.from_dict(spec)
     try:
-        run(value, Store(folder), on_step=_count_step)
+        run(value, Store(folder), kernels=kernels, on_step=_count_step)
     except ComposcopeError as failure:
         return Outcome(value.run_id, str(failure))
     return Outcome(value.run_id)

@@ -17,12 +17,13 @@ def load_plugin(path: str | Path) -> None:
         raise BadInput(f"plugin {str(path)!r}: there is no such Python file")
     name = f"composcope_plugin_{file.stem}"
     module_spec = importlib.util.spec_from_file_location(name, file)
-    assert module_spec is not None and module_spec.loader is not None
+    assert module_spec is not None
+    assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module
     try:
         module_spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"plugin {str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
 

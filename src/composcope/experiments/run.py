@@ -18,6 +18,7 @@ from composcope.experiments.spec import Spec, warn_unless_composition
 from composcope.experiments.store import Store
 from composcope.factors import column
 from composcope.holdouts import Split, split
+from composcope.kernels import Mode, used, using
 from composcope.measures.error import mse, position_accuracy
 from composcope.randomness import generator, seeded
 from composcope.tasks.base import Task
@@ -63,14 +64,17 @@ def run(
     store: Store | None = None,
     device: str = "cpu",
     threads: int = 1,
+    kernels: Mode = "auto",
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Result:
     """Train what the spec says, or load it if the store has it; a failure is recorded and raised as RunFailed.
 
-    One thread by default, so that a run by itself and the same run in a sweep give the same bytes.
+    One thread by default, so that a run by itself and the same run in a sweep give the same bytes. `kernels="torch"`
+    trains with the library's convolutions only.
     """
     warn_unless_composition(spec)
+    place = usable_device(device)
     if store is not None:
         store.prepare()
         if store.has(spec.run_id):
@@ -78,8 +82,10 @@ def run(
     provenance = provenance_of(device, threads)
     log.info("run %s: training on %s", spec.run_id, device)
     try:
-        with _threads(threads):
-            trained = train_spec(spec, device, on_step, on_epoch)
+        before = used()
+        with _threads(threads), using(kernels):
+            trained = train_spec(spec, place, on_step, on_epoch)
+        provenance["kernels"] = dict(used() - before)
     except RunFailed as failure:
         if store is not None:
             store.save_failure(spec, str(failure), provenance)
@@ -94,16 +100,14 @@ def run(
 
 
 def train_spec(
-    spec: Spec, device: str = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
+    spec: Spec, device: str | torch.device = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
 ) -> Trained:
     """task -> holdout -> sampling -> encoding -> decoder -> training."""
     latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
     codes = spec.encoding.encode(latents, spec.task.factors)
     images = spec.task.render(latents)
     inputs, targets = spec.decoder.pairs(codes, images)
-    return train(
-        build(spec), inputs, targets, spec.training, spec.seed, spec.penalties, _device(device), on_step, on_epoch
-    )
+    return train(build(spec), inputs, targets, spec.training, spec.seed, spec.penalties, device, on_step, on_epoch)
 
 
 def build(spec: Spec) -> nn.Module:
@@ -200,7 +204,8 @@ def _threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _device(name: str) -> torch.device:
+def usable_device(name: str) -> torch.device:
+    """The device, or BadInput that says why it cannot be used."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

@@ -63,6 +63,7 @@ class Spec:
         _meet("sampling", lambda: task.render(sorts))
         _meet("encoding", lambda: self.encoding.encode(sorts, task.factors))
         _meet("decoder", lambda: self.decoder.check(self.encoding.code_sizes(task.factors), shape))
+        _meet("training", lambda: self.training.check(self.sampling.count(task, self.holdout)))
         for place, penalty in enumerate(self.penalties):
             _meet(f"penalties.{place}", lambda penalty=penalty: penalty.check(self.decoder))
 
@@ -85,10 +86,9 @@ class Spec:
         """The spec that the data describe; BadInput says which field is wrong and what is allowed."""
         values = dict(data)
         version = values.pop("version", SPEC_VERSION)
-        if not isinstance(version, int) or version > SPEC_VERSION:
-            raise BadInput(
-                f"version = {version!r}: this composcope reads specs up to version {SPEC_VERSION}; upgrade it"
-            )
+        if type(version) is not int or not 1 <= version <= SPEC_VERSION:
+            hint = "; upgrade it" if type(version) is int and version > SPEC_VERSION else ""
+            raise BadInput(f"version = {version!r}: this composcope reads specs of version 1 to {SPEC_VERSION}{hint}")
         try:
             check_keys(values, cls)
             return cls(**values)

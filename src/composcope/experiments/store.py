@@ -18,7 +18,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,11 +73,12 @@ class Store:
                 pass
             if not (self.folder / "store.json").exists():
                 self._write(self.folder / "store.json", _json({"format": FORMAT}))
-            for leftover in self.folder.glob(".staging-*"):
-                if time.time() - leftover.stat().st_mtime > STALE_SECONDS:
-                    shutil.rmtree(leftover, ignore_errors=True)
         except OSError as error:
             raise BadInput(f"store {str(self.folder)!r} cannot be written: {error.strerror}") from None
+        for leftover in self.folder.glob(".staging-*"):
+            with suppress(FileNotFoundError):  # a rival's, finished meanwhile
+                if time.time() - leftover.stat().st_mtime > STALE_SECONDS:
+                    shutil.rmtree(leftover, ignore_errors=True)
 
     def has(self, run_id: str) -> bool:
         return (self.folder / run_id / "done.json").is_file()
@@ -151,6 +152,8 @@ class Store:
         import safetensors.torch
 
         name = "weights.safetensors" if step is None else f"snapshots/{step:08d}.safetensors"
+        if step is not None and name not in self._seal(run_id):
+            raise BadInput(f"run {run_id} has no snapshot after step {step}; name it in training.snapshots")
         return safetensors.torch.load(self._sealed(run_id, name))
 
     def curve(self, run_id: str) -> "pd.DataFrame":
@@ -166,6 +169,8 @@ class Store:
             spec = _parse(folder / "spec.json", _read(folder / "spec.json"))
             if not self.has(run_id) and (folder / "failed.json").is_file():
                 failure = _parse(folder / "failed.json", _read(folder / "failed.json"))
+                if not isinstance(failure.get("provenance"), dict) or not isinstance(failure.get("reason"), str):
+                    raise _not_as_written(folder / "failed.json")
                 return Record(run_id, "failed", spec, failure["provenance"], {}, failure["reason"])
             for name in self._seal(run_id) if verify else ("spec.json",):
                 self._sealed(run_id, name)
@@ -195,10 +200,16 @@ class Store:
                 try:
                     os.rename(staging, self.folder / run_id)
                     return
-                except OSError:  # a failed or damaged run is in the way; another process may be moving it too
-                    with self._staging(run_id) as away:
-                        if (self.folder / run_id).exists():
-                            os.rename(self.folder / run_id, away / "replaced")
+                except OSError:
+                    self._clear(run_id)
+
+    def _clear(self, run_id: str) -> None:
+        """Take a failed run out of the way, but put it back if a rival has sealed it meanwhile."""
+        with self._staging(run_id) as away, suppress(OSError):
+            if not self.has(run_id):
+                os.rename(self.folder / run_id, away / "replaced")
+                if (away / "replaced" / "done.json").exists():
+                    os.rename(away / "replaced", self.folder / run_id)
 
     @contextmanager
     def _staging(self, run_id: str) -> Iterator[Path]:
@@ -211,7 +222,12 @@ class Store:
 
     def _seal(self, run_id: str) -> dict[str, dict[str, Any]]:
         path = self.folder / run_id / "done.json"
-        return _parse(path, _read(path)).get("files", {})
+        files = _parse(path, _read(path)).get("files")
+        if not isinstance(files, dict) or not all(
+            isinstance(file, dict) and "sha256" in file for file in files.values()
+        ):
+            raise _not_as_written(path)
+        return files
 
     def _sealed(self, run_id: str, name: str) -> bytes:
         """A file's contents, if they are what was sealed."""
@@ -219,7 +235,7 @@ class Store:
         content = _read(path)
         sealed = self._seal(run_id).get(name)
         if sealed is None:
-            raise BadInput(f"run {run_id} has no {name}")
+            raise _not_as_written(self.folder / run_id / "done.json")
         if _sha256(content) != sealed["sha256"]:
             raise Damaged(
                 f"{path}: its checksum does not match; delete the folder {path.parent} to have the run done again"
@@ -228,7 +244,10 @@ class Store:
 
     def _read_format(self) -> int:
         path = self.folder / "store.json"
-        return int(_parse(path, _read(path)).get("format", 0)) if path.is_file() else FORMAT
+        found = _parse(path, _read(path)).get("format") if path.is_file() else FORMAT
+        if not isinstance(found, int):
+            raise BadInput(f"store {str(self.folder)!r}: store.json has format {found!r}; a whole number is needed")
+        return found
 
     @staticmethod
     def _write(path: Path, content: bytes) -> None:
@@ -276,10 +295,12 @@ def _parse(path: Path, content: bytes) -> dict[str, Any]:
     except ValueError:
         data = None
     if not isinstance(data, dict):
-        raise Damaged(
-            f"{path}: is not the JSON that was written; delete the folder {path.parent} to have the run done again"
-        )
+        raise _not_as_written(path)
     return data
+
+
+def _not_as_written(path: Path) -> Damaged:
+    return Damaged(f"{path}: is not what was written; delete the folder {path.parent} to have the run done again")
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

@@ -19,7 +19,6 @@ from composcope.tasks.base import Images
 from composcope.tasks.bump import BumpTask
 from composcope.training import Training
 
-
 HOLES = {16: Square(4, 11), 28: Square(6, 22)}
 
 

@@ -56,7 +56,7 @@ class BumpTask(Task):
         missing = absent(latents)
         known = torch.where(missing, 0.0, latents)
         pixels = torch.arange(self.size, dtype=latents.dtype, device=latents.device)
-        across = torch.exp(-(pixels - known[:, :2, None]).square() / (2 * self.sigma**2))
+        across = torch.exp(-((pixels - known[:, :2, None]) / self.sigma).square() / 2)
         across = torch.where(missing[:, :2, None], 1.0, across)
         foreground = torch.einsum("nu,nv->nvu", across[:, 0], across[:, 1])[:, None]
         if self.brightness:

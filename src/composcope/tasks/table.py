@@ -1,11 +1,13 @@
 """A user's own data: latents and the images that belong to them."""
 
 import hashlib
+import io
 import os
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -44,6 +46,7 @@ class TableTask(Task):
     factors: Factors = Field()
     polarity: Literal["dark", "bright"] = "bright"
     file: str | None = None
+    sha256: str | None = None
 
     def __post_init__(self) -> None:
         if self.images.ndim == 3:
@@ -89,35 +92,40 @@ class TableTask(Task):
         factors = TypeAdapter(Factors).dump_json(self.factors).decode()
         temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
         np.savez(temporary, latents=self.latents.numpy(), images=self.images.numpy(), factors=np.array(factors))
+        digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
         os.replace(temporary, path)
-        return replace(self, file=str(path))
+        return replace(self, file=str(path), sha256=digest)
 
     @classmethod
     def load(cls, file: str | os.PathLike[str], polarity: Literal["dark", "bright"] = "bright") -> Self:
         """The table in an .npz file that `save` wrote."""
         try:
-            with np.load(file, allow_pickle=False) as arrays:
+            content = Path(file).read_bytes()
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 factors = TypeAdapter(Factors).validate_json(str(arrays["factors"]))
-                return cls(arrays["latents"], arrays["images"], factors, polarity, str(file))
+                latents, images = arrays["latents"], arrays["images"]
         except FileNotFoundError:
             raise ValueError(f"there is no file {str(file)!r}") from None
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
             raise ValueError(f"{str(file)!r} is not a table written by TableTask.save: {error}") from None
+        return cls(latents, images, factors, polarity, str(file), hashlib.sha256(content).hexdigest())
 
     def to_dict(self, defaults: bool = True) -> dict[str, Any]:
         if self.file is None:
             raise ValueError('a table in a spec is named by its file: use task.save("table.npz") as the task')
-        digest = hashlib.sha256(Path(self.file).read_bytes()).hexdigest()
-        return {"kind": self.kind, "file": self.file, "sha256": digest, "polarity": self.polarity}
+        return {"kind": self.kind, "file": self.file, "sha256": self.sha256, "polarity": self.polarity}
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> Self:
         unknown = set(values) - {"file", "sha256", "polarity"}
         if unknown or not isinstance(values.get("file"), str):
             raise ValueError('a table is described by file = "table.npz", and optionally polarity and sha256')
-        found = cls.load(values["file"], values.get("polarity", "bright"))
-        if values.get("sha256", digest := found.to_dict()["sha256"]) != digest:
-            raise ValueError(f"{found.file!r} has changed: sha256 is {digest}, the spec says {values['sha256']}")
+        polarity = values.get("polarity", "bright")
+        if polarity not in ("dark", "bright"):
+            raise ValueError(f"polarity = {polarity!r}: must be 'dark' or 'bright'")
+        found = cls.load(values["file"], polarity)
+        if values.get("sha256", found.sha256) != found.sha256:
+            raise ValueError(f"{found.file!r} has changed: sha256 is {found.sha256}, the spec says {values['sha256']}")
         return found
 
     def __repr__(self) -> str:

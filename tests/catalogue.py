@@ -1,0 +1,134 @@
+"""Every component, one line each; the laws hold for all of them. A component left out fails a test."""
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import composcope as cs
+
+EVERY = ("continuous", "circular", "categorical")
+ORDERED = ("continuous", "circular")
+
+FACTORS = (
+    cs.Factor("x", range(8)),
+    cs.Factor("brightness", (0.25, 0.5, 1.0)),
+    cs.Factor("only", (3.0,)),
+    cs.Factor("angle", range(0, 360, 30), "circular", 360),
+    cs.Factor("digit", (0, 1, 4), "categorical"),
+)
+
+
+def table(polarity: str = "bright") -> cs.TableTask:
+    """Two colours of 8 x 10 noise, for a circular and a categorical factor, in a file of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="composcope-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    factors = (cs.Factor("angle", range(0, 360, 90), "circular", 360), cs.Factor("digit", (0, 1, 4), "categorical"))
+    latents = torch.cartesian_prod(*(factor.tensor() for factor in factors))
+    images = torch.rand(12, 2, 8, 10, generator=torch.Generator().manual_seed(0))
+    return cs.TableTask(latents, images, factors, polarity).save(folder / "table.npz")
+
+
+@dataclass(frozen=True)
+class Coding:
+    """An encoding, the kinds of factor that it fits, and whether it can say that a factor is absent."""
+
+    encoding: cs.Encoding
+    kinds: Sequence[str]
+    room: bool
+
+    def fits(self, factor: cs.Factor) -> bool:
+        return factor.kind in self.kinds
+
+
+TASKS = [
+    cs.BumpTask(8),
+    cs.BumpTask(9, sigma=1.5, polarity="bright"),
+    cs.BumpTask(8, continuous=True),
+    cs.BumpTask(8, brightness=(0.25, 0.5, 1.0)),
+    cs.RotationTask(angles=6),
+    cs.RotationTask(digits=(1, 4), angles=6),
+    table(),
+    table("dark"),
+]
+
+# All of these fit an 8 x 8 bump task.
+HOLDOUTS = [
+    cs.Nothing(),
+    cs.Square(2, 5),
+    cs.Corner(5),
+    cs.Corner(2, "lower left"),
+    cs.Corner(3, "upper left"),
+    cs.Corner(4, "lower right"),
+    cs.Cross(3, 4),
+    cs.Interval("x", 2, 5),
+    cs.Interval("y", 2, 5, closed="neither"),
+    cs.Box({"x": (2, 5), "y": (0, 4)}),
+    cs.Square(0, 2) | cs.Corner(5),
+    cs.Square(0, 4) & cs.Interval("y", 1, 6, closed="left"),
+    ~cs.Square(1, 6),
+]
+
+CODINGS = [
+    Coding(cs.OneHot(), EVERY, room=True),
+    Coding(cs.OneHot(absent="mean"), EVERY, room=True),
+    Coding(cs.Bump(), ORDERED, room=True),
+    Coding(cs.Bump(width=2.0, absent="mean"), ORDERED, room=True),
+    Coding(cs.Positional(), ORDERED, room=True),
+    Coding(cs.Positional(pairs=3, base=100.0, absent="mean"), ORDERED, room=True),
+    Coding(cs.Rate(), ORDERED, room=False),
+    Coding(cs.Rate("unit"), ORDERED, room=False),
+    Coding(cs.Rate("centred"), ORDERED, room=False),
+    Coding(cs.Thermometer(), ("continuous",), room=False),
+    Coding(cs.Circle(), ("circular",), room=False),
+    Coding(cs.PerFactor({factor.name: cs.OneHot() for factor in FACTORS}), EVERY, room=True),
+    Coding(cs.PerFactor({factor.name: cs.Rate() for factor in FACTORS}), ORDERED, room=False),
+]
+
+DECODERS = [
+    cs.CNN(depth=1, width=4),
+    cs.CNN(depth=2, width=4),
+    cs.CNN(depth=4, width=4, batch_norm=True, output="sigmoid"),
+    cs.MLP(depth=1, width=8),
+    cs.MLP(depth=3, width=8),
+    cs.LowRank(rank=2, depth=1),
+    cs.LowRank(channels=3),
+    cs.Pixelwise(depth=2, width=8),
+    cs.Transformer(depth=1, width=8, heads=2),
+    cs.ImageEncoder(width=4),
+    cs.Autoencoder(cs.MLP(depth=1, width=8), width=4),
+]
+
+# All of these fit an 8 x 8 bump task with a square held out.
+SAMPLINGS = [
+    cs.Draws(30),
+    cs.Everything(),
+    cs.Stripes(),
+    cs.Stripes(stripes=5, bumps=7),
+    cs.Stripes(fraction=0.5),
+]
+
+PENALTIES = [cs.Entropy(0.2), cs.Variance()]
+
+ROLES = {
+    cs.Task: TASKS,
+    cs.Holdout: HOLDOUTS,
+    cs.Encoding: [coding.encoding for coding in CODINGS],
+    cs.Decoder: DECODERS,
+    cs.Sampling: SAMPLINGS,
+    cs.Penalty: PENALTIES,
+}
+COMPONENTS = [component for components in ROLES.values() for component in components]
+
+
+def label(value: object) -> str:
+    """A test's name for a component: its role and kind."""
+    if isinstance(value, Coding):
+        value = value.encoding
+    if isinstance(value, cs.TableTask):
+        return f"table-{value.polarity}"
+    return repr(value).replace(" ", "")[:60] if hasattr(value, "kind") else str(value)

@@ -1,0 +1,118 @@
+"""What all tests share: shape checks, one thread, a tiny run, the command line called in this process."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jaxtyping import install_import_hook
+
+assert "composcope" not in sys.modules, "shape checks must come before composcope"
+# All rooms but the command line, whose options typer fills in its own way.
+SOURCE = Path(find_spec("composcope").origin).parent
+ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__", "cli"}
+install_import_hook([f"composcope.{room}" for room in sorted(ROOMS)], "shapecheck.checked")
+
+import torch  # noqa: E402
+
+import composcope as cs  # noqa: E402
+
+torch.set_num_threads(1)
+
+TINY_TOML = """\
+version = 1
+seed = 0
+
+[task]
+kind = "bump"
+size = 8
+
+[holdout]
+kind = "square"
+lo = 2
+hi = 5
+
+[encoding]
+kind = "bump"
+
+[decoder]
+kind = "mlp"
+depth = 1
+width = 8
+
+[sampling]
+kind = "everything"
+
+[training]
+steps = 6
+batch = 16
+"""
+
+
+@pytest.fixture
+def tiny_spec() -> cs.Spec:
+    """A whole run that takes milliseconds: 48 seen images of 8 x 8, three steps an epoch, two epochs."""
+    return cs.Spec(
+        task=cs.BumpTask(8),
+        holdout=cs.Square(2, 5),
+        encoding=cs.Bump(),
+        decoder=cs.MLP(depth=1, width=8),
+        sampling=cs.Everything(),
+        training=cs.Training(steps=6, batch=16),
+    )
+
+
+@pytest.fixture
+def tiny_toml(tmp_path: Path) -> Path:
+    """The same run, as a file."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY_TOML)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a store may be made; nothing is there yet."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def store(folder: Path) -> cs.Store:
+    return cs.Store(folder)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def composcope(capsys: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
+    """The command line, in this process: `composcope("run", path)`."""
+    from composcope.cli import main
+
+    def call(*arguments: Any) -> Finished:
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return Finished(int(ended.value.code or 0), said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def no_new_kinds() -> Any:
+    """Take out again what a test registers."""
+    roles = (cs.Task, cs.Holdout, cs.Encoding, cs.Decoder, cs.Sampling, cs.Penalty)
+    before = [dict(role.kinds) for role in roles]
+    yield
+    for role, kinds in zip(roles, before, strict=True):
+        role.kinds.clear()
+        role.kinds.update(kinds)

@@ -1,0 +1,34 @@
+"""Tables and the progress bar."""
+
+import pytest
+
+from composcope.terminal import print_table, progress_bar
+
+
+def test_table_lines_stay_whole_however_narrow_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    rows = [
+        {"run_id": "a" * 40, "loss": 0.123456, "kind": "cnn"},
+        {"run_id": "b", "loss": float("nan"), "kind": None},
+    ]
+    print_table(rows)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].split() == ["run_id", "loss", "kind"]
+    assert lines[1].split() == ["a" * 40, "0.1235", "cnn"]
+    assert lines[2].split() == ["b", "-", "-"]
+
+
+def test_table_columns_are_aligned(capsys):
+    print_table([{"a": "x", "b": "1"}, {"a": "long", "b": "2"}])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.index(text) for line, text in zip(lines, "b12", strict=True)] == [6, 6, 6]
+
+
+@pytest.mark.parametrize("total", [0, 10])
+def test_progress_bar_is_silent_without_a_terminal(total, capsys):
+    with progress_bar("training", total) as advance:
+        advance(5)
+    said = capsys.readouterr()
+    assert not said.out
+    assert not said.err
