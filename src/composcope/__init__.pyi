@@ -6,6 +6,7 @@ from .decoders.lowrank import LowRank
 from .decoders.mlp import MLP
 from .decoders.pixelwise import Pixelwise
 from .decoders.transformer import Transformer
+from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed
 from .experiments.executor import run_all
@@ -50,6 +51,7 @@ __all__ = [
     "Corner",
     "Cross",
     "Decoder",
+    "Diagnosis",
     "Draws",
     "Encoding",
     "Entropy",
@@ -87,9 +89,12 @@ __all__ = [
     "Union",
     "Variance",
     "__version__",
+    "diagnose",
+    "load_diagnosis",
     "register",
     "run",
     "run_all",
+    "save_diagnosis",
     "split",
     "train",
 ]

@@ -55,6 +55,7 @@ def run(
     from composcope.experiments.spec import Spec, read_toml
     from composcope.experiments.store import Store
     from composcope.experiments.sweep import total_steps
+    from composcope.kernels import keep_memory
     from composcope.terminal import progress_bar
 
     _load_plugins(plugin)
@@ -64,8 +65,12 @@ def run(
     if known:
         result = run_spec(value, target)
     else:
-        with progress_bar("training", total_steps(value)) as advance:
-            result = run_spec(value, target, device, threads, kernels, on_step=lambda step, module: advance(step))
+        keep_memory()
+        steps = total_steps(value)
+        with progress_bar("training") as advance:
+            result = run_spec(
+                value, target, device, threads, kernels, on_step=lambda step, module: advance(step, steps)
+            )
     print(f"run {result.run_id}: {'loaded from' if known else f'trained in {result.seconds:.1f} s, kept in'} {store}")
     _print_measures(result.measures)
 
@@ -147,6 +152,67 @@ def show(
     curve = target.curve(found)
     print(f"loss: {curve['loss'].iloc[0]:.3g} in epoch 1, {curve['loss'].iloc[-1]:.3g} in epoch {len(curve)}")
     print("\n".join(f"{name}: {value}" for name, value in record.provenance.items()))
+
+
+@app.command()
+def diagnose(
+    decoder: Annotated[
+        str, typer.Argument(help="A run's id, or path/file.py:function that makes a module of your own.")
+    ],
+    spec: Annotated[Path | None, typer.Option(help="For a module: TOML file with task, holdout and encoding.")] = None,
+    weights: Annotated[Path | None, typer.Option(help="For a module: its weights, a safetensors file.")] = None,
+    pick: Annotated[
+        str | None, typer.Option(help="For a module that gives several things: the image's place or key.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for numbers.json and arrays.npz.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+) -> None:
+    """Say whether a decoder composes and why: one of the store's runs, or any PyTorch module from codes to images."""
+    from composcope.diagnosis import diagnose as diagnose_module
+    from composcope.diagnosis import save_diagnosis
+    from composcope.experiments import examine
+    from composcope.experiments.store import Store
+    from composcope.terminal import progress_bar
+
+    _load_plugins(plugin)
+    with progress_bar("diagnosis") as advance:
+        if ".py:" in decoder:
+            if spec is None:
+                raise BadInput(f"{decoder}: --spec is needed, a TOML file with [task], [holdout] and [encoding]")
+            task, holdout, encoding = examine.world(spec)
+            module = examine.load_decoder(decoder, weights)
+            place = int(pick) if pick is not None and pick.isdecimal() else pick
+            found = diagnose_module(module, task, holdout, encoding, pick=place, on_progress=advance)
+        else:
+            target = Store(store)
+            found = examine.diagnose_run(target, target.find(decoder), on_progress=advance)
+    print(found.summary())
+    if out is not None:
+        save_diagnosis(found, out)
+        print(f"kept in {out}")
+
+
+@app.command()
+def measure(
+    run_ids: Annotated[
+        list[str] | None, typer.Argument(help="Runs to diagnose, by id; all that are done by default.")
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+) -> None:
+    """Diagnose stored runs and keep the numbers beside them, without training again."""
+    from composcope.experiments.examine import measure_run
+    from composcope.experiments.store import Store
+    from composcope.terminal import progress_bar
+
+    _load_plugins(plugin)
+    target = Store(store)
+    wanted = [target.find(prefix) for prefix in run_ids or []] or [one for one in target.run_ids() if target.has(one)]
+    for run_id in wanted:
+        with progress_bar(f"run {run_id}") as advance:
+            verdict = measure_run(target, run_id, on_progress=advance).verdict
+        print(f"run {run_id}: " + (f"{verdict.kind}, score {verdict.score:.2f}" if verdict else "nothing is held out"))
 
 
 @app.command()
@@ -269,8 +335,11 @@ def _run_all(
     from composcope.experiments.sweep import total_steps
     from composcope.terminal import progress_bar
 
-    with progress_bar(f"{len(specs)} runs", sum(map(total_steps, specs))) as advance:
-        outcomes = run_all(specs, Store(store), workers, plugins, kernels, on_progress=lambda steps, _: advance(steps))
+    steps = sum(map(total_steps, specs))
+    with progress_bar(f"{len(specs)} runs") as advance:
+        outcomes = run_all(
+            specs, Store(store), workers, plugins, kernels, on_progress=lambda done, _: advance(done, steps)
+        )
     failures = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failures:
         print(f"error: {outcome.failure}", file=sys.stderr)

@@ -7,8 +7,8 @@ from typing import Any
 
 
 @contextmanager
-def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, given the number of steps made so far; nothing where there is no terminal."""
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, told the steps made so far and in all; nothing where there is no terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -28,9 +28,9 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not total) as progress:
-        task = progress.add_task(title, total=total)
-        yield lambda done: progress.update(task, completed=done)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def print_table(rows: Sequence[Mapping[Any, object]]) -> None:

@@ -17,7 +17,7 @@ from composcope.errors import ComposcopeError, RunFailed
 from composcope.experiments.plugins import load_plugin
 from composcope.experiments.spec import NotComposition, Spec
 from composcope.experiments.store import Store
-from composcope.kernels import Mode
+from composcope.kernels import Mode, keep_memory
 
 # A run whose worker dies is tried again; after so many deaths something else is wrong.
 MOST_LOSSES = 3
@@ -98,6 +98,7 @@ def _start_worker(steps: Any, plugins: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.simplefilter("ignore", NotComposition)  # said once by the parent
+    keep_memory()
     for path in plugins:
         load_plugin(path)
 

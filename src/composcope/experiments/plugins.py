@@ -4,17 +4,18 @@ import importlib.util
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
 from composcope.errors import BadInput
 
 GROUP = "composcope.components"
 
 
-def load_plugin(path: str | Path) -> None:
+def load_plugin(path: str | Path) -> ModuleType:
     """Run a Python file, so that what it registers can be named in specs. Only load files that you trust."""
     file = Path(path).resolve()
     if not file.is_file() or file.suffix != ".py":
-        raise BadInput(f"plugin {str(path)!r}: there is no such Python file")
+        raise BadInput(f"{str(path)!r}: there is no such Python file")
     name = f"composcope_plugin_{file.stem}"
     module_spec = importlib.util.spec_from_file_location(name, file)
     assert module_spec is not None
@@ -24,7 +25,8 @@ def load_plugin(path: str | Path) -> None:
     try:
         module_spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise BadInput(f"plugin {str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise BadInput(f"{str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
+    return module
 
 
 def load_installed_plugins() -> None:

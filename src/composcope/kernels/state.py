@@ -1,0 +1,88 @@
+"""Which convolutions run: the switch, whether the kernels can be had, and a count of what ran."""
+
+import ctypes
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
+
+from composcope.kernels.build import BuildError, load
+
+logger = logging.getLogger("composcope.kernels")
+
+Mode = Literal["auto", "torch"]
+
+_mode: ContextVar[Mode] = ContextVar("composcope_kernels", default="auto")
+_used: Counter[str] = Counter()
+_lock = threading.Lock()
+_loaded: tuple[ctypes.CDLL | None, str] | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """Whether the kernels can be had here, and if not, why."""
+
+    available: bool
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """What trains a convolution here and now, where it pays: "winograd" or "torch"."""
+        return "winograd" if self.available and mode() == "auto" else "torch"
+
+
+@contextmanager
+def using(mode: Mode) -> Iterator[None]:
+    """Within: "auto" takes the kernels where they pay, "torch" the library's convolutions only."""
+    if mode not in ("auto", "torch"):
+        raise ValueError(f'the kernels know "auto" and "torch", not {mode!r}')
+    token = _mode.set(mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def mode() -> Mode:
+    """The switch's position."""
+    return _mode.get()
+
+
+def status() -> Status:
+    """Whether the kernels can be had; compiles them if that has not been tried."""
+    found, reason = _load()
+    return Status(found is not None, reason)
+
+
+def used() -> Counter[str]:
+    """How many convolutions ran with gradients since the process began, by "winograd", "narrow" and "torch".
+
+    What one run took is a difference: ``used() - before``.
+    """
+    return Counter(_used)
+
+
+def count(name: str) -> None:
+    """Record one convolution."""
+    _used[name] += 1
+
+
+def library() -> ctypes.CDLL | None:
+    """The kernels, or None where they cannot be had (which is said once)."""
+    return _load()[0]
+
+
+def _load() -> tuple[ctypes.CDLL | None, str]:
+    global _loaded
+    with _lock:
+        if _loaded is None:
+            try:
+                _loaded = load(), ""
+            except BuildError as error:
+                _loaded = None, str(error)
+                logger.warning("training with the library's convolutions, which is slower: %s", error)
+        return _loaded

@@ -1,0 +1,199 @@
+"""What every layer of a module puts out during one call: which layers there are, by which names, and copies of them.
+
+A layer is an output after the nonlinearity. An `nn.Sequential` with named children says itself what its layers are:
+its children. In any other module every submodule counts, in the order in which they end, except that
+
+- what only activates, normalises, drops or reshapes the output just made (as a submodule or as a function) belongs to
+  the layer that made it, and so does a submodule that passes on what its only layer gave;
+- a layer that is called again counts again, as `name#2`;
+- the module's own output is "image", its input "code".
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from composcope.errors import BadInput
+
+Pick = int | str | Callable[[Any], Tensor] | None
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+ATTACHED = ("activation", "batchnorm", "instancenorm", "normalization", "dropout", "flatten")
+RESHAPES = ("view", "reshape", "flatten", "unflatten", "contiguous", "squeeze", "unsqueeze", "to", "float")
+ACTIVATIONS = (
+    *("relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "prelu", "elu", "elu_", "selu", "selu_", "celu", "gelu"),
+    *("silu", "mish", "softplus", "softsign", "sigmoid", "sigmoid_", "logsigmoid", "hardsigmoid", "hardswish"),
+    *("tanh", "tanh_", "hardtanh", "hardtanh_", "sin", "cos", "clamp", "clamp_", "clip"),
+    *("dropout", "dropout_", "dropout2d", "batch_norm", "layer_norm", "group_norm", "instance_norm"),
+)
+
+
+def _functions(names: Sequence[str]) -> frozenset[Any]:
+    rooms = (torch, torch.nn.functional, Tensor)
+    return frozenset(getattr(room, name) for room in rooms for name in names if hasattr(room, name))
+
+
+CHANGES, RENAMES = _functions(ACTIVATIONS), _functions(RESHAPES)
+PRODUCTS = _functions(("mul", "__mul__"))  # h * sigmoid(h): a layer gated by itself
+
+
+@dataclass
+class Made:
+    """A layer's output as it was when last touched, and the very tensors that it has been, the latest last."""
+
+    name: str
+    kind: str
+    value: Tensor
+    forms: list[Tensor]
+
+    def ends_as(self, tensor: object) -> bool:
+        return tensor is self.forms[-1]
+
+    def has_been(self, tensor: object) -> bool:
+        return any(tensor is form for form in self.forms)
+
+
+class Recorder(TorchFunctionMode):
+    """Follows one call of a module by hooks on its submodules and, between them, by the functions it calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[Made] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if self.made and args and isinstance(out, Tensor) and self.made[-1].has_been(args[0]):
+            if func in CHANGES or (func in PRODUCTS and self.made[-1].has_been(args[1])):
+                self.touch(out)
+            elif func in RENAMES:
+                self.made[-1].forms.append(out)
+        return out
+
+    def touch(self, out: Tensor) -> None:
+        """The last layer goes on as `out`. A copy, since what comes next may write into it."""
+        self.made[-1].forms.append(out)
+        self.made[-1].value = out.clone()
+
+    def ended(self, name: str, module: nn.Module, given: Any, out: Any, before: int) -> None:
+        """A submodule has ended; `before`: how many layers had been made when it began."""
+        tensor = first_tensor(out)
+        if tensor is None:
+            return
+        last = self.made[-1] if self.made else None
+        inside = len(self.made) - before
+        if last is not None and last.ends_as(tensor):
+            if inside == 1:
+                last.name, last.kind = name, _kind(module)
+        elif last is not None and inside == 0 and attaches(module) and last.has_been(first_tensor(given)):
+            self.touch(tensor)
+        else:
+            self.made.append(Made(name, _kind(module), tensor.clone(), [tensor]))
+
+
+def first_tensor(out: Any) -> Tensor | None:
+    """The output itself, or the first tensor of real numbers in a tuple, list or dict."""
+    if isinstance(out, Tensor):
+        return out if out.is_floating_point() else None
+    parts = out.values() if isinstance(out, Mapping) else out if isinstance(out, tuple | list) else ()
+    return next((found for part in parts if (found := first_tensor(part)) is not None), None)
+
+
+def attaches(module: nn.Module) -> bool:
+    """Whether a submodule ends the layer before it and is none itself: an activation, a norm, dropout, a reshape."""
+    if isinstance(module, nn.MultiheadAttention) or any(True for _ in module.children()):
+        return False
+    room = type(module).__module__
+    if room.startswith("torch.nn.modules."):
+        return room.rsplit(".", 1)[1] in ATTACHED or isinstance(module, nn.Identity | nn.Unflatten)
+    return not any(True for _ in module.parameters())
+
+
+def _kind(module: nn.Module) -> str:
+    """The class of the module or, of a sequence, that of its first part."""
+    if isinstance(module, nn.Sequential) and len(module):
+        return _kind(module[0])
+    return type(module).__name__
+
+
+def watched(module: nn.Module) -> dict[str, nn.Module]:
+    """The submodules whose outputs may be layers, by name."""
+    children = dict(module.named_children())
+    if isinstance(module, nn.Sequential) and not any(name.isdigit() for name in children):
+        return children
+    return opened(module)
+
+
+def opened(module: nn.Module) -> dict[str, nn.Module]:
+    """Every submodule by its dotted name, except what PyTorch's own layers are made of inside."""
+    found: dict[str, nn.Module] = {}
+    for name, child in module.named_children():
+        if name == "parametrizations":  # called when weights are read, not when images are made
+            continue
+        found[name] = child
+        if isinstance(child, CONTAINERS) or not type(child).__module__.startswith("torch.nn.modules."):
+            found |= {f"{name}.{inner}": part for inner, part in opened(child).items()}
+    return found
+
+
+@contextmanager
+def hooked(module: nn.Module, recorder: Recorder) -> Iterator[None]:
+    """Hooks on the watched submodules that report to the recorder, and are gone afterwards."""
+    with ExitStack() as stack:
+        for name, part in watched(module).items():
+            began: list[int] = []
+
+            def begin(_: nn.Module, __: Any, began: list[int] = began) -> None:
+                began.append(len(recorder.made))
+
+            def end(part: nn.Module, given: Any, out: Any, name: str = name, began: list[int] = began) -> None:
+                recorder.ended(name, part, given, out, began.pop() if began else len(recorder.made))
+
+            stack.callback(part.register_forward_pre_hook(begin).remove)
+            stack.callback(part.register_forward_hook(end).remove)
+        stack.enter_context(recorder)
+        yield
+
+
+def record(module: nn.Module, codes: Tensor, pick: Pick = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Every layer's output for these codes, by name from "code" to "image" in the order of the call, and their kinds.
+
+    >>> values, kinds = record(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.zeros(2, 4))
+    >>> {name: tuple(value.shape) for name, value in values.items()}
+    {'code': (2, 4), '0': (2, 8), 'image': (2, 3)}
+    """
+    recorder = Recorder()
+    with hooked(module, recorder):
+        image = picked(module(codes.clone()), pick)  # a copy: the module may write into it
+    kind = next((layer.kind for layer in recorder.made if layer.ends_as(image)), "")
+    made = [layer for layer in recorder.made if not layer.ends_as(image)]
+    values, kinds, calls = {"code": codes}, {"code": ""}, {"code": 1, "image": 1}
+    for layer in made:
+        calls[layer.name] = calls.get(layer.name, 0) + 1
+        name = layer.name if calls[layer.name] == 1 else f"{layer.name}#{calls[layer.name]}"
+        values[name], kinds[name] = layer.value, layer.kind
+    return {**values, "image": image}, {**kinds, "image": kind}
+
+
+def picked(out: Any, pick: Pick) -> Tensor:
+    """The image among a module's outputs: a tensor by itself, or an entry of a tuple or dict named by `pick`."""
+    try:
+        image = out if pick is None else pick(out) if callable(pick) else out[pick]
+    except (KeyError, IndexError, TypeError) as error:
+        raise BadInput(f"pick = {pick!r} finds no image in the module's output, {_described(out)}: {error}") from None
+    if not isinstance(image, Tensor):
+        raise BadInput(f"the module gives {_described(out)}; say which entry is the image with pick, as in pick=0")
+    return image
+
+
+def _described(out: Any) -> str:
+    if isinstance(out, Mapping):
+        return f"a dict with {', '.join(map(repr, out))}"
+    if isinstance(out, tuple | list):
+        return f"a {type(out).__name__} of {len(out)}"
+    return f"a {type(out).__name__}" + (f" of shape {tuple(out.shape)}" if isinstance(out, Tensor) else "")
