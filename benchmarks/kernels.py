@@ -1,67 +1,16 @@
-"""How much the convolution kernels bring: whole epochs, single layers, and growth with size and width.
-
-Alternatives take turns within one run; medians of CPU time (and wall time beside it) are compared, so that a busy
-machine slows both sides alike.
-"""
+"""What each convolution kernel brings: to whole epochs, to single layers, and as size and width grow."""
 
 import argparse
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
+from timing import compare, machine, measure, report, serve
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from training import BATCH, CODE, SIZE, plain_cnn, plain_epoch
 
 from composcope import kernels
 
-CODE, SIZE, BATCH = 56, 28, 32
-
-
-@dataclass(frozen=True)
-class Times:
-    """Medians of one alternative, in seconds."""
-
-    cpu: float
-    wall: float
-
-
-def measure(alternatives: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
-    """Median times of the alternatives, taking turns; each runs once beforehand to warm up."""
-    cpu: dict[str, list[float]] = {name: [] for name in alternatives}
-    wall: dict[str, list[float]] = {name: [] for name in alternatives}
-    for turn in range(rounds + 1):
-        for name, run in alternatives.items():
-            starts = time.process_time(), time.perf_counter()
-            run()
-            if turn:
-                cpu[name].append(time.process_time() - starts[0])
-                wall[name].append(time.perf_counter() - starts[1])
-    return {name: Times(statistics.median(cpu[name]), statistics.median(wall[name])) for name in alternatives}
-
-
-def report(times: dict[str, Times], unit: float = 1e3, sign: str = "ms") -> None:
-    """One line per alternative, with the ratio to the first."""
-    first = next(iter(times.values()))
-    for name, t in times.items():
-        ratio = f"{first.cpu / t.cpu:5.2f}x cpu {first.wall / t.wall:5.2f}x wall"
-        print(f"  {name:<34} {t.cpu * unit:9.2f} {sign} cpu {t.wall * unit:9.2f} {sign} wall  {ratio}")
-
-
 # ---- whole epochs
-
-
-def plain_cnn(depth: int, width: int) -> nn.Sequential:
-    """The decoder as a user would write it: transposed convolutions everywhere."""
-    layers: list[nn.Module] = [nn.Linear(CODE, width * 49), nn.Unflatten(1, (width, 7, 7)), nn.ReLU()]
-    for _ in range(2):
-        layers += [nn.ConvTranspose2d(width, width, 4, stride=2, padding=1), nn.ReLU()]
-    for _ in range(depth - 2):
-        layers += [nn.ConvTranspose2d(width, width, 3, padding=1), nn.ReLU()]
-    return nn.Sequential(*layers, nn.ConvTranspose2d(width, 1, 3, padding=1))
 
 
 def our_cnn(depth: int, width: int, conv: bool = True, up: bool = True, last: bool = True) -> nn.Sequential:
@@ -79,20 +28,6 @@ def our_cnn(depth: int, width: int, conv: bool = True, up: bool = True, last: bo
             layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU()]
     layers.append(kernels.Conv3x3(width, 1) if last else nn.Conv2d(width, 1, 3, padding=1))
     return nn.Sequential(*layers)
-
-
-def plain_epoch(model: nn.Module, codes: Tensor, images: Tensor) -> Callable[[], None]:
-    """An epoch as a user would write it."""
-    loader = DataLoader(TensorDataset(codes, images), batch_size=BATCH, shuffle=True)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
-
-    def run() -> None:
-        for code, image in loader:
-            optimiser.zero_grad()
-            nn.functional.mse_loss(model(code), image).backward()
-            optimiser.step()
-
-    return run
 
 
 def our_epoch(model: nn.Module, codes: Tensor, images: Tensor) -> Callable[[], None]:
@@ -118,49 +53,22 @@ LADDER = {
 }
 
 
-def serve(name: str, depth: int, width: int, samples: int, threads: int) -> None:
-    """In a process of its own: an epoch for every line read, answered with its CPU and wall time."""
+def serve_epochs(name: str, depth: int, width: int, samples: int, threads: int) -> None:
     torch.set_num_threads(threads)
     if name.endswith("memory kept"):
         kernels.keep_memory()
     codes, images = torch.randn(samples, CODE), torch.rand(samples, 1, SIZE, SIZE)
     if name in LADDER:
-        run = our_epoch(our_cnn(depth, width, *LADDER[name]), codes, images)
+        serve(our_epoch(our_cnn(depth, width, *LADDER[name]), codes, images))
     else:
-        run = plain_epoch(plain_cnn(depth, width), codes, images)
-    for _ in sys.stdin:
-        starts = time.process_time(), time.perf_counter()
-        run()
-        print(time.process_time() - starts[0], time.perf_counter() - starts[1], flush=True)
+        serve(plain_epoch(plain_cnn(depth, width), codes, images))
 
 
-def ask(server: "subprocess.Popen[str]") -> Times:
-    """One epoch of a serving process."""
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write("\n")
-    server.stdin.flush()
-    cpu, wall = server.stdout.readline().split()
-    return Times(float(cpu), float(wall))
-
-
-def epochs(depth: int, width: int, samples: int, rounds: int, names: list[str]) -> None:
-    """Whole epochs, taking turns; each alternative in its own process, since they would share the memory's state."""
-    size = [str(depth), str(width), str(samples), str(torch.get_num_threads())]
-    command = [sys.executable, __file__, "--serve"]
-    pipe = subprocess.PIPE
-    servers = {name: subprocess.Popen([*command, name, *size], stdin=pipe, stdout=pipe, text=True) for name in names}
-    taken: dict[str, list[Times]] = {name: [] for name in names}
-    for turn in range(rounds + 1):
-        for name, server in servers.items():
-            times = ask(server)
-            if turn:
-                taken[name].append(times)
-    for server in servers.values():
-        server.communicate()
+def epochs(depth: int, width: int, samples: int, rounds: int) -> None:
+    """Whole epochs, one addition after the other."""
     print(f"epoch of {samples} samples, depth {depth}, width {width}")
-    median = statistics.median
-    report({n: Times(median(t.cpu for t in ts), median(t.wall for t in ts)) for n, ts in taken.items()}, 1.0, "s ")
+    arguments = [depth, width, samples, torch.get_num_threads()]
+    report(compare(__file__, ["plain eager loop", *LADDER], arguments, rounds), 1.0, "s ")
 
 
 # ---- single layers
@@ -230,18 +138,17 @@ def main() -> None:
     parser.add_argument("--only", choices=("epochs", "layers", "growth"))
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve[0], *map(int, options.serve[1:]))
+        serve_epochs(options.serve[0], *map(int, options.serve[1:]))
         return
     torch.set_num_threads(options.threads)
     quick = options.quick
-    print(f"{torch.get_num_threads()} thread(s), kernels: {kernels.status()}")
+    print(f"{machine()}; {torch.get_num_threads()} thread(s), {kernels.status()}")
     if options.only in (None, "layers"):
         layers(5 if quick else 21)
     if options.only in (None, "growth"):
         growth(3 if quick else 9, quick)
     if options.only in (None, "epochs"):
-        epochs(4, 64, 320 if quick else 2000, 3, ["plain eager loop", *LADDER])
-        epochs(10, 64, 160 if quick else 2000, 2, ["plain eager loop", *list(LADDER)[-2:]])
+        epochs(4, 64, 320 if quick else 2000, 3)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ SURFACE = {
     "sweep": {"sweep", "--workers", "--store", "--plugin", "--dry-run", "--kernels"},
     "list": {"--store"},
     "show": {"run_id", "--store", "--plugin"},
+    "diagnose": {"decoder", "--spec", "--weights", "--pick", "--out", "--store", "--plugin"},
+    "measure": {"run_ids", "--store", "--plugin"},
     "doctor": {"--store"},
     "reproduce": {"figures", "--store", "--out", "--workers"},
 }

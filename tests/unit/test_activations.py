@@ -1,5 +1,6 @@
 """Which layers a module has, their outputs in bounded memory, and exact derivatives."""
 
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import composcope as cs
-from composcope.activations import Subject, code_tangents, evaluating, home
+from composcope.activations import Subject, code_tangents, evaluating, home, metrics_of
 from composcope.measures.geometry import grid_metric
 from composcope.recording import record
 
@@ -224,6 +225,15 @@ def test_exact_and_differences_meet_as_the_grid_gets_finer():
     assert gaps[2] < gaps[1] / 3
 
 
+def test_nearly_parallel_derivatives_keep_their_volume():
+    torch.manual_seed(0)
+    slopes = torch.randn(2, 3, 4000)
+    slopes[1] = slopes[0] + 1e-4 * slopes[1]
+    found, exact = metrics_of(slopes), slopes.double().permute(1, 0, 2) @ slopes.double().permute(1, 2, 0)
+    torch.testing.assert_close(torch.linalg.det(found), torch.linalg.det(exact), rtol=1e-6, atol=0)
+    assert not metrics_of(torch.zeros(2, 3, 4000)).any()
+
+
 def test_a_module_that_cannot_be_vectorised_is_differentiated_axis_by_axis():
     class Branching(nn.Module):
         def __init__(self):
@@ -305,20 +315,21 @@ def test_layers_are_chosen_by_name():
 
 
 SCRIPT = """
-import resource, torch, composcope as cs
+import torch, composcope as cs
 from composcope.activations import Subject, code_tangents
 torch.set_num_threads(1)
 
 class Wide(torch.nn.Module):
     def __init__(self, features):
         super().__init__()
-        self.wide = torch.nn.Linear(24, features)
+        self.narrow, self.wide = torch.nn.Linear(24, 1000), torch.nn.Upsample(scale_factor=features // 1000)
 
     def forward(self, code):
-        return torch.relu(self.wide(code))[:, :144].view(-1, 1, 12, 12)
+        return self.wide(self.narrow(code)[:, None])[:, 0, ::7][:, :144].reshape(-1, 1, 12, 12)
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with open("/proc/self/status") as status:
+        return next(float(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 
 def study(module):
     task = cs.BumpTask(12)
@@ -326,16 +337,18 @@ def study(module):
     subject = Subject(module, codes)
     subject.metrics(codes, code_tangents(cs.Bump(), task.grid(), task.factors, (0, 1)))
     for part in subject.parts(codes, 64 * 2**20):
-        pass
+        del part
 
-study(Wide(2000))
-wide, before = Wide(400_000), peak()
-study(wide)
+study(Wide(7000))
+before = peak()
+study(Wide(400_000))
 print(peak() - before)
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read as Linux tells it")
 def test_memory_stays_bounded():
     """The layer is 230 MB over the grid and its derivatives 460 MB, or 920 MB in double precision."""
-    grown = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True).stdout
-    assert float(grown) < 330
+    freed = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}  # what is freed goes back, so that the peak is ours
+    grown = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=freed).stdout
+    assert float(grown) < 250

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.diagnosis.outputs import SuperpositionReport
 from composcope.diagnosis.whole import Diagnosis
 from composcope.errors import BadInput
 from composcope.measures.complexity import Complexity
@@ -112,34 +113,32 @@ def from_plain(kind: Any, data: Any, path: str, arrays: Arrays) -> Any:
 
 
 def numbers(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Every single number by measure, without maps: what a store keeps of a diagnosis."""
-    verdict, error, blend = diagnosis.verdict, to_plain(diagnosis.error, "", {}), None
-    reported = diagnosis.superposition
-    if reported is not None and reported.blend is not None:
-        each = {f.name: getattr(reported.blend, f.name) for f in dataclasses.fields(reported.blend)}
-        blend = {name: values.double().mean().item() for name, values in each.items()}
-        blend["share_nearer_blend"] = reported.blend.share_nearer_blend
-    sums = {} if reported is None else {"parts": reported.parts, "means": reported.means}
+    """Every single number by measure, without maps: what a store keeps of a diagnosis. A measure not made is empty."""
+    judged, error = diagnosis.verdict, to_plain(diagnosis.error, "", {})
     values = {
-        "verdict": None
-        if verdict is None
-        else {"kind": verdict.kind, "score": verdict.score, "shares": verdict.shares},
+        "verdict": {"kind": judged.kind, "score": judged.score, "shares": judged.shares} if judged else {},
         "error": {name: value for name, value in error.items() if name not in ("map", "maps", "by_distance")},
-        "superposition": {
-            **{
-                name: found and {"correlation": found.correlation, "control": found.control}
-                for name, found in sums.items()
-            },
-            "blend": blend,
-        },
+        "superposition": _sums(diagnosis.superposition) if diagnosis.superposition else {},
         "kernels": _scalars(to_plain(diagnosis.kernels, "", {})),
-        "complexity": {name: _counts(counted) for name, counted in (diagnosis.complexity or {}).items()} or None,
+        "complexity": {name: _counts(counted) for name, counted in (diagnosis.complexity or {}).items()},
         **_of_layers(diagnosis.layers),
-        "untrained": diagnosis.untrained and _of_layers(diagnosis.untrained),
+        "untrained": _of_layers(diagnosis.untrained) if diagnosis.untrained else {},
         "notes": dict(diagnosis.notes),
     }
     plain: dict[str, Any] = to_plain(values, "", {})
     return plain
+
+
+def _sums(reported: SuperpositionReport) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        name: part and {"correlation": part.correlation, "control": part.control}
+        for name, part in (("parts", reported.parts), ("means", reported.means))
+    }
+    if reported.blend is not None:
+        each = {part.name: getattr(reported.blend, part.name) for part in dataclasses.fields(reported.blend)}
+        found["blend"] = {name: values.double().mean().item() for name, values in each.items()}
+        found["blend"]["share_nearer_blend"] = reported.blend.share_nearer_blend
+    return found
 
 
 def _counts(counted: Complexity) -> dict[str, float]:

@@ -8,7 +8,7 @@ import torch
 from composcope.decoders.cnn import CNN
 from composcope.decoders.lowrank import LowRank
 from composcope.decoders.pixelwise import Pixelwise
-from composcope.encodings import Bump, OneHot
+from composcope.encodings import OneHot
 from composcope.experiments.run import Result, outputs
 from composcope.experiments.spec import Spec
 from composcope.factors import Latents
@@ -34,9 +34,9 @@ class Samples:
 def specs(size: int = 16, seed: int = 0) -> dict[str, dict[str, Spec]]:
     """The runs by group and name; a group shares its task and holdout, and its first run is the one that fails."""
     stripes = Spec(
-        task=BumpTask(size, polarity="bright"),
+        task=BumpTask(size),
         holdout=HOLES[size],
-        encoding=Bump(),
+        encoding=OneHot(),
         decoder=CNN(depth=3, width=24),
         sampling=Stripes(stripes=0, bumps=100),
         training=Training(steps=2000, batch=16),
@@ -55,8 +55,8 @@ def specs(size: int = 16, seed: int = 0) -> dict[str, dict[str, Spec]]:
         lowrank,
         task=BumpTask(size, polarity="bright"),
         holdout=Corner(size // 2),
-        decoder=Pixelwise(depth=3, width=64),
-        training=Training(epochs=400, weight_decay=1e-4),
+        decoder=Pixelwise(depth=2, width=128),
+        training=Training(steps=3000, batch=16, weight_decay=1e-4),
     )
     return {
         "stripes": {
