@@ -24,7 +24,7 @@ from composcope.recording import Pick, picked, record
 
 Codes = Float[Tensor, "n code"]
 Encode = Encoding | Callable[[Tensor], Tensor]
-CHUNK_BYTES = 24_000_000
+CHUNK_BYTES = 48_000_000
 BLOCK = 512
 MIB = 2**20
 

@@ -49,6 +49,7 @@ class Made:
     kind: str
     value: Tensor
     forms: list[Tensor]
+    copied: bool = False
 
     def ends_as(self, tensor: object) -> bool:
         return tensor is self.forms[-1]
@@ -67,6 +68,8 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if writes(func, args, kwargs or {}):
+            self.secure()
         out = func(*args, **(kwargs or {}))
         if self.made and args and isinstance(out, Tensor) and self.made[-1].has_been(args[0]):
             if func in CHANGES or (func in PRODUCTS and self.made[-1].has_been(args[1])):
@@ -75,10 +78,17 @@ class Recorder(TorchFunctionMode):
                 self.made[-1].forms.append(out)
         return out
 
+    def secure(self) -> None:
+        """Copy what has been made so far: something is about to be written in place, and views may lead anywhere."""
+        for layer in self.made:
+            if not layer.copied:
+                layer.value, layer.copied = layer.value.clone(), True
+
     def touch(self, out: Tensor) -> None:
-        """The last layer goes on as `out`. A copy, since what comes next may write into it."""
-        self.made[-1].forms.append(out)
-        self.made[-1].value = out.clone()
+        """The last layer goes on as `out`."""
+        last = self.made[-1]
+        last.forms.append(out)
+        last.value, last.copied = out, False
 
     def ended(self, name: str, module: nn.Module, given: Any, out: Any, before: int) -> None:
         """A submodule has ended; `before`: how many layers had been made when it began."""
@@ -93,7 +103,16 @@ class Recorder(TorchFunctionMode):
         elif last is not None and inside == 0 and attaches(module) and last.has_been(first_tensor(given)):
             self.touch(tensor)
         else:
-            self.made.append(Made(name, _kind(module), tensor.clone(), [tensor]))
+            self.made.append(Made(name, _kind(module), tensor, [tensor]))
+
+
+def writes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function may write into tensors that exist: relu_, +=, x[i] = y, out=, inplace=True (or any True)."""
+    name = getattr(func, "__name__", "")
+    if name.endswith("__"):
+        return name.startswith(("__i", "__set"))
+    named = kwargs.get("inplace") or kwargs.get("out") is not None
+    return name.endswith("_") or bool(named) or any(part is True for part in args)
 
 
 def first_tensor(out: Any) -> Tensor | None:
@@ -148,8 +167,10 @@ def hooked(module: nn.Module, recorder: Recorder) -> Iterator[None]:
         for name, part in watched(module).items():
             began: list[int] = []
 
-            def begin(_: nn.Module, __: Any, began: list[int] = began) -> None:
+            def begin(part: nn.Module, _: Any, began: list[int] = began) -> None:
                 began.append(len(recorder.made))
+                if isinstance(part, torch.jit.ScriptModule):  # what it writes is not seen
+                    recorder.secure()
 
             def end(part: nn.Module, given: Any, out: Any, name: str = name, began: list[int] = began) -> None:
                 recorder.ended(name, part, given, out, began.pop() if began else len(recorder.made))
