@@ -170,7 +170,7 @@ class Subject:
         codes, tangents = self._sent(codes), self._sent(tangents)
 
         def outputs(codes: Tensor) -> dict[str, Tensor]:
-            values, _ = record(self.module, codes, self.pick)
+            values, _ = record(self.module, codes, self.pick, copies=False)
             return {name: values[name] for name in self.layers}
 
         def slope(tangent: Tensor) -> dict[str, Tensor]:

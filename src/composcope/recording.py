@@ -59,10 +59,14 @@ class Made:
 
 
 class Recorder(TorchFunctionMode):
-    """Follows one call of a module by hooks on its submodules and, between them, by the functions it calls."""
+    """Follows one call of a module by hooks on its submodules and, between them, by the functions it calls.
 
-    def __init__(self) -> None:
+    - `copies`: copy every output at once; else only before something is seen to write in place, which is faster.
+    """
+
+    def __init__(self, copies: bool) -> None:
         super().__init__()
+        self.copies = copies
         self.made: list[Made] = []
 
     def __torch_function__(
@@ -88,7 +92,7 @@ class Recorder(TorchFunctionMode):
         """The last layer goes on as `out`."""
         last = self.made[-1]
         last.forms.append(out)
-        last.value, last.copied = out, False
+        last.value, last.copied = out.clone() if self.copies else out, self.copies
 
     def ended(self, name: str, module: nn.Module, given: Any, out: Any, before: int) -> None:
         """A submodule has ended; `before`: how many layers had been made when it began."""
@@ -103,7 +107,8 @@ class Recorder(TorchFunctionMode):
         elif last is not None and inside == 0 and attaches(module) and last.has_been(first_tensor(given)):
             self.touch(tensor)
         else:
-            self.made.append(Made(name, _kind(module), tensor, [tensor]))
+            self.made.append(Made(name, _kind(module), tensor, []))
+            self.touch(tensor)
 
 
 def writes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -167,10 +172,8 @@ def hooked(module: nn.Module, recorder: Recorder) -> Iterator[None]:
         for name, part in watched(module).items():
             began: list[int] = []
 
-            def begin(part: nn.Module, _: Any, began: list[int] = began) -> None:
+            def begin(_: nn.Module, __: Any, began: list[int] = began) -> None:
                 began.append(len(recorder.made))
-                if isinstance(part, torch.jit.ScriptModule):  # what it writes is not seen
-                    recorder.secure()
 
             def end(part: nn.Module, given: Any, out: Any, name: str = name, began: list[int] = began) -> None:
                 recorder.ended(name, part, given, out, began.pop() if began else len(recorder.made))
@@ -181,14 +184,18 @@ def hooked(module: nn.Module, recorder: Recorder) -> Iterator[None]:
         yield
 
 
-def record(module: nn.Module, codes: Tensor, pick: Pick = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+def record(
+    module: nn.Module, codes: Tensor, pick: Pick = None, copies: bool = True
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Every layer's output for these codes, by name from "code" to "image" in the order of the call, and their kinds.
+
+    - `copies`: of every output; without them only what is seen to be written to in place is copied.
 
     >>> values, kinds = record(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.zeros(2, 4))
     >>> {name: tuple(value.shape) for name, value in values.items()}
     {'code': (2, 4), '0': (2, 8), 'image': (2, 3)}
     """
-    recorder = Recorder()
+    recorder = Recorder(copies)
     with hooked(module, recorder):
         image = picked(module(codes.clone()), pick)  # a copy: the module may write into it
     kind = next((layer.kind for layer in recorder.made if layer.ends_as(image)), "")
