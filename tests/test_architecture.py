@@ -22,7 +22,6 @@ PAGE = [
     {"oracles"},
     {"sampling", "penalties", "activations"},
     {"training"},
-    {"diagnosis_layers"},
     {"diagnosis"},
     {"experiments"},
     {"paper"},

@@ -1,9 +1,8 @@
 """The command line: parse, delegate, print. Torch is imported only where work begins, so that --help is instant."""
 
 import sys
-import tomllib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -54,12 +53,12 @@ def run(
     from composcope.experiments.run import run as run_spec
     from composcope.experiments.spec import Spec, read_toml
     from composcope.experiments.store import Store
-    from composcope.experiments.sweep import total_steps
+    from composcope.experiments.sweep import total_steps, with_settings
     from composcope.kernels import keep_memory
     from composcope.terminal import progress_bar
 
     _load_plugins(plugin)
-    value = Spec.from_dict(_changed(read_toml(spec), set_ or []))
+    value = Spec.from_dict(with_settings(read_toml(spec), set_ or []))
     target = Store(store)
     known = target.has(value.run_id)
     if known:
@@ -133,6 +132,7 @@ def show(
     plugin: PluginOption = None,
 ) -> None:
     """Show one run: its spec, its split's certificate, measures, curve and provenance."""
+    from composcope.experiments.spec import Spec
     from composcope.experiments.store import Store
     from composcope.holdouts import split
 
@@ -143,7 +143,7 @@ def show(
     print(f"run {found}: {record.status}" + (f", {record.problem}" if record.problem else ""))
     if record.status == "damaged":
         raise typer.Exit(1)
-    spec = target.spec(found) if record.status == "done" else _spec_of(record.spec)
+    spec = Spec.from_dict(record.spec)
     print(f"\n{spec.to_toml()}")
     print(f"split: {split(spec.task, spec.holdout).certificate}")
     if record.status == "failed":
@@ -306,22 +306,6 @@ def _load_plugins(paths: Sequence[Path] | None) -> None:
         load_plugin(path)
 
 
-def _changed(data: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """The tables with `name=value` settings applied; values are read as TOML, or else as plain text."""
-    from composcope.experiments.sweep import with_value
-
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals or not name:
-            raise BadInput(f"--set {setting!r}: write NAME=VALUE, as in --set decoder.depth=6")
-        try:
-            value = tomllib.loads(f"value = {text}")["value"] if text else None
-        except tomllib.TOMLDecodeError:
-            value = text
-        data = with_value(data, name.strip(), value)
-    return data
-
-
 def _run_all(
     specs: "Sequence[Spec]",
     store: Path,
@@ -368,13 +352,10 @@ def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
         warn_unless_composition(spec)
 
 
-def _spec_of(data: Any) -> "Spec":
-    from composcope.experiments.spec import Spec
+def _print_measures(measures: Mapping[str, Mapping[str, Any]]) -> None:
+    from composcope.experiments.store import flatten
 
-    return Spec.from_dict(data)
-
-
-def _print_measures(measures: Any) -> None:
     for name, values in measures.items():
-        parts = [f"{key} {'none' if value is None else format(value, '.4g')}" for key, value in values.items()]
-        print(f"{name}: {', '.join(parts)}")
+        flat = flatten(values)
+        parts = [f"{key} {value:.4g}" for key, value in flat.items() if isinstance(value, int | float)]
+        print(f"{name}: " + (", ".join(parts) if len(parts) <= 12 else f"{len(parts)} numbers, in Store.frame()"))

@@ -10,7 +10,7 @@ from composcope.errors import BadInput
 from composcope.experiments.store import Store
 
 PARTS = ("torch", "numpy", "pydantic", "pandas", "scipy", "scikit-learn", "scikit-image", "matplotlib", "safetensors")
-EXTRAS = {"dev": "pytest"}
+EXTRAS = {"paper": "umap", "dev": "pytest"}
 
 
 def findings(store: str | Path) -> dict[str, str]:

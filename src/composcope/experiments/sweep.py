@@ -2,6 +2,7 @@
 
 import itertools
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,6 +71,25 @@ def with_value(data: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]
         changed.pop(head, None)
     else:
         changed[head] = value
+    return changed
+
+
+def with_settings(data: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """The tables with `name=value` settings applied; values are read as TOML, or else as plain text.
+
+    >>> with_settings({"decoder": {"kind": "cnn"}}, ["decoder.depth=6", "decoder.kind=mlp"])
+    {'decoder': {'kind': 'mlp', 'depth': 6}}
+    """
+    changed = dict(data)
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name:
+            raise BadInput(f"--set {setting!r}: write NAME=VALUE, as in --set decoder.depth=6")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"] if text else None
+        except tomllib.TOMLDecodeError:
+            value = text
+        changed = with_value(changed, name.strip(), value)
     return changed
 
 

@@ -105,6 +105,9 @@ def test_diagnose_and_measure_a_run_from_the_shell(composcope, tiny_spec, store)
     assert measured.code == 0
     assert run_id in measured.out
     assert "diagnosis" in store.measures(run_id)
+    shown = composcope("show", run_id, "--store", store.folder)
+    assert shown.code == 0
+    assert "diagnosis: " in shown.out
 
 
 @pytest.mark.parametrize(
