@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import composcope as cs
-from composcope.activations import MIB, Subject, code_tangents
+from composcope.activations import Subject, code_tangents
 from composcope.diagnosis import diagnose
 from composcope.measures.geometry import grid_metric
 
@@ -64,7 +64,7 @@ class Setting:
 
     def differences(self) -> None:
         found: dict[str, Tensor] = {}
-        for part in self.subject.parts(self.codes, 600 * MIB):
+        for part in self.subject.parts(self.codes, 600 * 2**20):
             metric = grid_metric(part.values, self.task.factors)
             found[part.layer.name] = found.get(part.layer.name, torch.zeros_like(metric)) + metric
 

@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 PAGE = [
     {"errors", "randomness", "factors"},
     {"components"},
-    {"tasks", "kernels", "recording", "terminal"},
+    {"tasks", "kernels", "terminal"},
     {"holdouts", "encodings", "decoders", "measures"},
     {"oracles"},
     {"sampling", "penalties", "activations"},

@@ -10,9 +10,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import composcope as cs
-from composcope.activations import Subject, code_tangents, evaluating, home, metrics_of
+from composcope.activations import Subject, code_tangents
+from composcope.activations.derivatives import metrics_of
+from composcope.activations.recording import evaluating, record
+from composcope.activations.subject import home
 from composcope.measures.geometry import grid_metric
-from composcope.recording import record
 
 TASK = cs.BumpTask(8)
 CODES = cs.Bump().encode(TASK.grid(), TASK.factors)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from composcope.activations import MIB, Layer, Part, Subject
+from composcope.activations import Layer, Part, Subject
 from composcope.factors import Factor
 from composcope.measures.geometry import (
     Factorization,
@@ -100,7 +100,7 @@ def diagnose_layers(
     codes: Tensor,
     points: Points,
     tangents: Tensor | None,
-    memory: int = 512 * MIB,
+    memory: int = 512 * 2**20,
     seed: int = 0,
     on_step: Callable[[], None] = lambda: None,
 ) -> dict[str, LayerDiagnosis]:

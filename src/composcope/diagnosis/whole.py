@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from composcope.activations import MIB, Encode, Subject, code_tangents
+from composcope.activations import Encode, Pick, Subject, code_tangents
 from composcope.diagnosis.layers import LayerDiagnosis, Points, diagnose_layers, factor_columns, sampled
 from composcope.diagnosis.outputs import (
     Errors,
@@ -27,7 +27,6 @@ from composcope.measures.complexity import Complexity
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes
 from composcope.oracles import Verdict, verdict
-from composcope.recording import Pick
 from composcope.tasks.base import Task
 
 OnProgress = Callable[[int, int], None]
@@ -105,7 +104,7 @@ def diagnose(
     ['code', 'hidden1', 'image']
     """
     notes: dict[str, str] = {}
-    memory = int(memory_mb * MIB)
+    memory = int(memory_mb * 2**20)
     rng = torch.Generator().manual_seed(seed)
     points, certificate = _points(task, holdout, most_points, rng)
     codes = _codes(encoding, points)

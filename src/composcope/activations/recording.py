@@ -225,3 +225,31 @@ def _described(out: Any) -> str:
     if isinstance(out, tuple | list):
         return f"a {type(out).__name__} of {len(out)}"
     return f"a {type(out).__name__}" + (f" of shape {tuple(out.shape)}" if isinstance(out, Tensor) else "")
+
+
+@contextmanager
+def evaluating(module: nn.Module, device: torch.device) -> Iterator[None]:
+    """The module in eval mode, without gradients or fused shortcuts; modes and random states are restored after.
+
+    A module that draws random numbers draws the same ones every time.
+    """
+    modes = [(part, part.training) for part in module.modules()]
+    fused = torch.backends.mha.get_fastpath_enabled()
+    devices = [device] if device.type == "cuda" else []
+    try:
+        module.eval()
+        torch.backends.mha.set_fastpath_enabled(False)  # a fused layer shows none of its parts and has no derivative
+        with torch.random.fork_rng(devices=devices), torch.no_grad():
+            torch.default_generator.manual_seed(0)
+            if device.type == "cuda":
+                with torch.cuda.device(device):
+                    torch.cuda.manual_seed(0)
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
+        for part, mode in modes:
+            part.training = mode
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
