@@ -18,8 +18,8 @@ test: $(VENV)/developer browser
 	$(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/developer
-	@for name in training kernels measures diagnosis; do \
-	  $(BIN)/python benchmarks/$$name.py | tee benchmarks/results/$$name.txt || exit 1; done
+	@for name in training kernels measures diagnosis; do file=benchmarks/results/$$name.txt; \
+	  $(BIN)/python benchmarks/$$name.py > $$file.part && mv $$file.part $$file && cat $$file || exit 1; done
 
 $(BIN)/python:
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "composcope needs Python 3.11 or newer; python3 is $$(python3 --version)"; exit 1; }

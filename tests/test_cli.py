@@ -314,6 +314,28 @@ BAD_FIELDS = {
     "half a code": ("encoding={kind='per_factor', encodings={x={kind='bump'}}}", "encoding", "'y'", "only for x"),
     "a penalty with nothing to act on": ("penalties=[{kind='entropy'}]", "penalties.0", "MLP", "LowRank"),
     "too many stripes": ("sampling={kind='stripes', stripes=17}", "sampling", "stripes = 17", "only 16"),
+    "bounds that are no table": ("holdout={kind='box', bounds=[1]}", "holdout.bounds", "[1]", "table"),
+    "encodings that are no table": ("encoding={kind='per_factor', encodings=3}", "encoding.encodings", "3", "table"),
+    "a factor that is not there": (
+        "encoding={kind='per_factor', encodings={x={kind='bump'}, y={kind='bump'}, z={kind='bump'}}}",
+        "encoding",
+        "'z'",
+        "x, y",
+    ),
+    "a control inside a control": (
+        "decoder={kind='autoencoder', decoder={kind='image_encoder'}}",
+        "decoder",
+        "ImageEncoder",
+        "must take codes",
+    ),
+    "stripes of one factor": (
+        "sampling={kind='stripes'} --set task={kind='rotation', angles=12} --set encoding={kind='circle'}"
+        " --set holdout={kind='interval', factor='angle', lo=60, hi=90}",
+        "sampling",
+        "'angle'",
+    ),
+    "a bump narrower than numbers go": ("task.sigma=1e-300", "sampling", "finite"),
+    "set below a number": ("decoder.depth.x=3", "decoder.depth.x", "no fields"),
     "newer version": ("version=2", "version = 2", "version 1 to 1", "upgrade"),
     "missing table": ("task={kind='table', file='nowhere.npz'}", "task", "nowhere.npz"),
     "set without equals": ("seed", "--set 'seed'", "NAME=VALUE"),
@@ -337,6 +359,16 @@ def test_bad_field_is_refused(name, composcope, tiny_toml, folder):
     options = [part for setting in settings.split(" --set ") for part in ("--set", setting)]
     assert refused(composcope("run", tiny_toml, "--store", folder, *options), *fragments)
     assert not folder.exists()
+
+
+def test_interrupted_it_says_what_is_kept(composcope, tiny_toml, folder, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("composcope.experiments.run.train_spec", interrupted)
+    result = composcope("run", tiny_toml, "--store", folder)
+    assert result.code == 130
+    assert "finished runs are kept" in result.err
 
 
 def test_bad_field_in_a_sweep_is_refused(composcope, tiny_spec, tmp_path, folder):
@@ -437,9 +469,9 @@ def test_unknown_command_and_run_are_refused(composcope, folder):
 def test_ambiguous_run_id_is_refused(composcope, tiny_spec, folder):
     store = cs.Store(folder)
     store.prepare()
-    for name in ("abc1", "abc2"):
+    for name in ("abc0123456789012", "abc0123456789013", "abc-of-somebody"):
         (folder / name).mkdir()
-    assert refused(composcope("show", "abc", "--store", folder), "abc1, abc2", "more digits")
+    assert refused(composcope("show", "abc", "--store", folder), "abc0123456789012, abc0123456789013", "more digits")
 
 
 def test_messages_stay_whole_when_the_terminal_is_narrow(composcope, tiny_toml, folder, monkeypatch):

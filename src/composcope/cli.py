@@ -1,5 +1,6 @@
 """The command line: parse, delegate, print. Torch is imported only where work begins, so that --help is instant."""
 
+import logging
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ KernelsOption = Annotated[
     typer.Option(help="auto: compiled convolutions where they are faster; torch: the library's."),
 ]
 DEFAULT_STORE = Path("runs")
+INTERRUPTED = 130
 
 
 @app.command()
@@ -46,7 +48,7 @@ def run(
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, cuda:1, mps.")] = "cpu",
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads; the same number gives the same bytes.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="CPU threads; the same number, the same bytes.")] = 1,
     kernels: KernelsOption = "auto",
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""
@@ -95,7 +97,7 @@ def sweep(
     todo = [spec for spec in specs if not target.has(spec.run_id)]
     print(f"{len(specs)} runs: {len(specs) - len(todo)} done, {len(todo)} to do")
     if dry_run:
-        _print_estimate(todo, workers)
+        _print_estimate(todo, workers, kernels)
         return
     _warn_of_extrapolation(todo)
     _run_all(todo, store, workers, plugin or [], kernels)
@@ -209,10 +211,20 @@ def measure(
     _load_plugins(plugin)
     target = Store(store)
     wanted = [target.find(prefix) for prefix in run_ids or []] or [one for one in target.run_ids() if target.has(one)]
+    if not wanted:
+        print(f"no runs in {store}")
+    failed = False
     for run_id in wanted:
-        with progress_bar(f"run {run_id}") as advance:
-            verdict = measure_run(target, run_id, on_progress=advance).verdict
+        try:
+            with progress_bar(f"run {run_id}") as advance:
+                verdict = measure_run(target, run_id, on_progress=advance).verdict
+        except ComposcopeError as error:
+            failed = True
+            print(f"error: {error}", file=sys.stderr)
+            continue
         print(f"run {run_id}: " + (f"{verdict.kind}, score {verdict.score:.2f}" if verdict else "nothing is held out"))
+    if failed:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -277,14 +289,17 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line: exit code 0 for good, 1 when a run failed, 2 for wrong use, 130 when interrupted."""
     warnings.showwarning = _show_warning
+    logging.basicConfig(stream=sys.stderr, format="%(message)s")
+    logging.getLogger("composcope.kernels").setLevel(logging.INFO)
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
     except ComposcopeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, BadInput) else 1)
-    except KeyboardInterrupt:
-        print("interrupted; finished runs are kept, and the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            print("interrupted; finished runs are kept, and the same command goes on from there", file=sys.stderr)
+        raise
 
 
 def _show_warning(
@@ -333,13 +348,13 @@ def _run_all(
         raise typer.Exit(1)
 
 
-def _print_estimate(specs: "Sequence[Spec]", workers: int | None) -> None:
+def _print_estimate(specs: "Sequence[Spec]", workers: int | None, kernels: Literal["auto", "torch"]) -> None:
     import os
 
     from composcope.experiments.sweep import estimate_seconds
 
     crew = workers or os.cpu_count() or 1
-    seconds = estimate_seconds(specs) / max(min(crew, len(specs)), 1)
+    seconds = estimate_seconds(specs, kernels) / max(min(crew, len(specs)), 1)
     print(
         f"about {seconds:.0f} s with {crew} workers ({seconds / 3600:.1f} h), from timing a few steps of each network"
     )
@@ -358,4 +373,5 @@ def _print_measures(measures: Mapping[str, Mapping[str, Any]]) -> None:
     for name, values in measures.items():
         flat = flatten(values)
         parts = [f"{key} {value:.4g}" for key, value in flat.items() if isinstance(value, int | float)]
-        print(f"{name}: " + (", ".join(parts) if len(parts) <= 12 else f"{len(parts)} numbers, in Store.frame()"))
+        found = ", ".join(parts) if len(parts) <= 12 else f"{len(parts)} numbers, in Store.frame()"
+        print(f"measured {name}: {found}")

@@ -25,8 +25,16 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _as_dict(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise ValueError("must be a table of names and values")
+    return dict(value)
+
+
 # JSON and TOML know lists only; a component's sequences are tuples.
 Listed = BeforeValidator(_as_tuple)
+# A table of its own, so that nobody else changes it.
+Named = BeforeValidator(_as_dict)
 
 
 class Component(ABC):

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from torch import Tensor
 
-from composcope.components import Component, register
+from composcope.components import Component, Named, nearest, register
 from composcope.factors import Factor, Latents
 
 Code = Float[Tensor, "n code"]
@@ -35,6 +35,9 @@ class Encoding(Component):
     @abstractmethod
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
         """The code of values that are all present."""
+
+    def check(self, factors: Sequence[Factor]) -> None:
+        """Raise ValueError when the encoding is not meant for these factors."""
 
     def code_sizes(self, factors: Sequence[Factor]) -> tuple[int, ...]:
         return tuple(self.size(factor) for factor in factors)
@@ -193,11 +196,17 @@ class Circle(Encoding):
 class PerFactor(Encoding):
     """Each factor by an encoding of its own: `PerFactor({"angle": Circle(), "digit": OneHot()})`."""
 
-    encodings: Annotated[Mapping[str, Encoding], BeforeValidator(dict)]
+    encodings: Annotated[Mapping[str, Encoding], Named]
 
     @property
     def differentiable(self) -> bool:  # type: ignore[override]
         return all(encoding.differentiable for encoding in self.encodings.values())
+
+    def check(self, factors: Sequence[Factor]) -> None:
+        names = [factor.name for factor in factors]
+        for name in self.encodings:
+            if name not in names:
+                raise ValueError(f"no factor is named {name!r}{nearest(name, names)}; there are {', '.join(names)}")
 
     def of(self, factor: Factor) -> Encoding:
         if factor.name not in self.encodings:

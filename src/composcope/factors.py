@@ -4,7 +4,7 @@ A latent is a real number in its factor's own units. NaN means that the factor i
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -17,6 +17,12 @@ Latents = Float[Tensor, "n factors"]
 Kind = Literal["continuous", "circular", "categorical"]
 
 
+def _as_tuple(values: object) -> tuple[object, ...]:
+    if not isinstance(values, Iterable):
+        raise ValueError("must be a list of numbers")
+    return tuple(values)
+
+
 def rising(values: tuple[float, ...]) -> tuple[float, ...]:
     """The values themselves, unless one is not above the one before it."""
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):
@@ -26,7 +32,7 @@ def rising(values: tuple[float, ...]) -> tuple[float, ...]:
 
 Values = Annotated[
     tuple[FiniteFloat, ...],
-    BeforeValidator(lambda values: tuple(values)),
+    BeforeValidator(_as_tuple),
     Field(min_length=1),
     AfterValidator(rising),
 ]

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from torch import Tensor
 
-from composcope.components import Component, Listed, register
+from composcope.components import Component, Listed, Named, register
 from composcope.errors import BadInput
 from composcope.factors import Factor, Latents, column
 from composcope.tasks.base import Task
@@ -149,7 +149,7 @@ class Box(Holdout):
     [True]
     """
 
-    bounds: Annotated[Mapping[str, Bounds], BeforeValidator(dict)]
+    bounds: Annotated[Mapping[str, Bounds], Named]
 
     def __post_init__(self) -> None:
         if not self.bounds:
@@ -223,6 +223,7 @@ class Certificate:
     disjoint: bool
     covers: bool
     unseen: Mapping[str, tuple[float, ...]]
+    withheld: int
 
     @property
     def composition(self) -> bool:
@@ -230,6 +231,8 @@ class Certificate:
         return self.disjoint and self.covers and not self.unseen
 
     def __str__(self) -> str:
+        if not self.withheld:
+            return "nothing is withheld: every combination is seen"
         if self.composition:
             return "composition: seen and held-out are disjoint and cover the grid; every factor value is seen"
         gaps = "; ".join(f"{name} = {_short(values)}" for name, values in self.unseen.items())
@@ -285,7 +288,7 @@ def certify(factors: Sequence[Factor], latents: Latents, mask: Mask) -> Certific
             unseen[factor.name] = tuple(values[missing].tolist())
     seen, heldout = combination[~mask].unique(), combination[mask].unique()
     disjoint = not torch.isin(seen, heldout).any()
-    return Certificate(disjoint, len(seen) + len(heldout) == len(latents), unseen)
+    return Certificate(disjoint, len(seen) + len(heldout) == len(latents), unseen, len(heldout))
 
 
 def _short(values: Sequence[float]) -> str:

@@ -82,6 +82,8 @@ class Stripes(Sampling):
             raise ValueError("stripes = 0 without bumps or fraction leaves nothing to train on")
 
     def check(self, task: Task, holdout: Holdout) -> None:
+        if len(task.factors) < 2:
+            raise ValueError(f"a stripe leaves a factor out, and {task.kind} has only {task.factors[0].name!r}")
         stripes, seen = len(single_values(task)), len(split(task, holdout).seen)
         if self.stripes is not None and self.stripes > stripes:
             raise ValueError(f"stripes = {self.stripes}: there are only {stripes}, one for each factor value")

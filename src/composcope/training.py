@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from composcope.components import CONFIG, Listed
 from composcope.errors import RunFailed
+from composcope.kernels import prepare
 from composcope.penalties import Penalty
 from composcope.randomness import generator, seeded
 
@@ -92,6 +93,8 @@ def train(
 
     `on_step(step, module)` is called after every step, `on_epoch(row, module)` with every row of the curve.
     """
+    if torch.device(device).type == "cpu":
+        prepare(module)
     start = time.perf_counter()
     module.to(device).train()
     inputs, targets = inputs.to(device), targets.to(device)

@@ -1,7 +1,5 @@
 """Tables and the progress bar."""
 
-import pytest
-
 from composcope.terminal import print_table, progress_bar
 
 
@@ -25,10 +23,9 @@ def test_table_columns_are_aligned(capsys):
     assert [line.index(text) for line, text in zip(lines, "b12", strict=True)] == [6, 6, 6]
 
 
-@pytest.mark.parametrize("total", [0, 10])
-def test_progress_bar_is_silent_without_a_terminal(total, capsys):
-    with progress_bar("training", total) as advance:
-        advance(5)
+def test_progress_bar_is_silent_without_a_terminal(capsys):
+    with progress_bar("training") as advance:
+        advance(5, 10)
     said = capsys.readouterr()
     assert not said.out
     assert not said.err

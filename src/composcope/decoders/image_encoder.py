@@ -47,6 +47,14 @@ class Autoencoder(Decoder):
     decoder: Decoder
     width: Annotated[int, Field(ge=1)] = 32
 
+    def __post_init__(self) -> None:
+        if isinstance(self.decoder, ImageEncoder | Autoencoder):
+            raise ValueError(f"decoder = {self.decoder}: must take codes, and this takes images")
+
+    @property
+    def embeds(self) -> bool:  # type: ignore[override]
+        return self.decoder.embeds
+
     def check(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> None:
         self.decoder.check(code_sizes, image_shape)
 

@@ -1,5 +1,6 @@
 """Many runs at once: local processes, one thread each."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -17,7 +18,7 @@ from composcope.errors import ComposcopeError, RunFailed
 from composcope.experiments.plugins import load_plugin
 from composcope.experiments.spec import NotComposition, Spec
 from composcope.experiments.store import Store
-from composcope.kernels import Mode, keep_memory
+from composcope.kernels import Mode, keep_memory, status
 
 # A run whose worker dies is tried again; after so many deaths something else is wrong.
 MOST_LOSSES = 3
@@ -47,6 +48,8 @@ def run_all(
     `on_progress(steps, outcomes)` hears several times a second how many training steps were made and which runs ended.
     """
     store.prepare()
+    if kernels == "auto":
+        status()  # compiles once, before every worker would
     todo = {spec.run_id: spec for spec in specs if not store.has(spec.run_id)}
     context = multiprocessing.get_context("spawn")
     steps = context.Value("q", 0)
@@ -98,6 +101,7 @@ def _start_worker(steps: Any, plugins: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.simplefilter("ignore", NotComposition)  # said once by the parent
+    logging.getLogger("composcope.kernels").setLevel(logging.ERROR)  # and so is this
     keep_memory()
     for path in plugins:
         load_plugin(path)
@@ -117,8 +121,8 @@ def _work(spec: dict[str, Any], folder: str, kernels: Mode) -> Outcome:
     value = Spec.from_dict(spec)
     try:
         run(value, Store(folder), kernels=kernels, on_step=_count_step)
-    except ComposcopeError as failure:
-        return Outcome(value.run_id, str(failure))
+    except Exception as failure:  # one run's trouble is not the others'
+        return Outcome(value.run_id, str(failure) if isinstance(failure, ComposcopeError) else repr(failure))
     return Outcome(value.run_id)
 
 

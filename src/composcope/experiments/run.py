@@ -5,7 +5,7 @@ import os
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +35,14 @@ VERSIONS = {"error": 1}
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run: its weights, curve, measures by set and name, seconds of training and provenance."""
+    """A finished run: its weights, curve, measures by set and name, provenance, and snapshots by step."""
 
     spec: Spec
     weights: Weights
     curve: "pd.DataFrame"
     measures: Mapping[str, Mapping[str, Any]]
     provenance: Mapping[str, Any]
+    snapshots: Mapping[int, Weights]
 
     @property
     def run_id(self) -> str:
@@ -73,30 +74,34 @@ def run(
     One thread by default, so that a run by itself and the same run in a sweep give the same bytes. `kernels="torch"`
     trains with the library's convolutions only.
     """
+    if threads < 1 or kernels not in ("auto", "torch"):
+        raise BadInput(f"threads = {threads}, kernels = {kernels!r}: at least 1, and 'auto' or 'torch'")
     warn_unless_composition(spec)
     place = usable_device(device)
     if store is not None:
-        store.prepare()
         if store.has(spec.run_id):
             return load(store, spec.run_id)
+        store.prepare()
     provenance = provenance_of(device, threads)
     log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()
-        with _threads(threads), using(kernels):
+        with using_threads(threads), using(kernels):
             trained = train_spec(spec, place, on_step, on_epoch)
         provenance["kernels"] = dict(used() - before)
-    except RunFailed as failure:
+    except Exception as error:
+        reason = str(error) if isinstance(error, RunFailed) else f"{type(error).__name__}: {error}"
         if store is not None:
-            store.save_failure(spec, str(failure), provenance)
-        raise RunFailed(f"run {spec.run_id}: {failure}") from None
+            store.save_failure(spec, reason, provenance)
+        raise RunFailed(f"run {spec.run_id}: {reason}") from error
     if store is not None:
         store.save(spec, trained, provenance)
         return load(store, spec.run_id)
     import pandas as pd
 
-    result = Result(spec, trained.weights, pd.DataFrame(trained.curve), {}, {**provenance, "seconds": trained.seconds})
-    return Result(spec, trained.weights, result.curve, measure(spec, result.module), result.provenance)
+    known = {**provenance, "seconds": trained.seconds}
+    result = Result(spec, trained.weights, pd.DataFrame(trained.curve), {}, known, trained.snapshots)
+    return replace(result, measures=measure(spec, result.module))
 
 
 def train_spec(
@@ -119,11 +124,12 @@ def build(spec: Spec) -> nn.Module:
 def load(store: Store, run_id: str) -> Result:
     """A stored run, with measures that are missing or out of date made anew."""
     spec = store.spec(run_id)
-    result = Result(spec, store.weights(run_id), store.curve(run_id), {}, store.provenance(run_id))
+    snapshots = {step: store.weights(run_id, step) for step in spec.training.snapshots}
+    result = Result(spec, store.weights(run_id), store.curve(run_id), {}, store.provenance(run_id), snapshots)
     if store.measures(run_id, VERSIONS).keys() != VERSIONS.keys():
         for name, values in measure(spec, result.module).items():
             store.save_measures(run_id, name, VERSIONS[name], values)
-    return Result(spec, result.weights, result.curve, store.measures(run_id), result.provenance)
+    return replace(result, measures=store.measures(run_id))
 
 
 def measure(spec: Spec, module: nn.Module) -> dict[str, dict[str, Any]]:
@@ -195,7 +201,7 @@ def provenance_of(device: str, threads: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def using_threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -4,13 +4,15 @@ import hashlib
 import json
 import tomllib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 import tomli_w
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.dataclasses import dataclass
+from torch import Tensor
 
 import composcope.decoders
 import composcope.tasks  # noqa: F401  (these two enter their components by being imported)
@@ -23,6 +25,8 @@ from composcope.penalties import Penalty
 from composcope.sampling import Draws, Sampling
 from composcope.tasks.base import Task
 from composcope.training import Training
+
+T = TypeVar("T")
 
 # Raised by hand when the same spec would give other results; part of every run's id.
 RESULTS_VERSION = 1
@@ -57,15 +61,18 @@ class Spec:
     def __post_init__(self) -> None:
         """Refuse what cannot run, before anything is trained: every part meets its neighbours once, in small."""
         task, shape = self.task, self.task.image_shape
+        _meet("task", task.to_dict)
         _meet("holdout", lambda: split(task, self.holdout))
         _meet("sampling", lambda: self.sampling.check(task, self.holdout))
         sorts = self.sampling.sorts(task)
-        _meet("sampling", lambda: task.render(sorts))
+        _meet("sampling", lambda: _check_finite(task.render(sorts)))
+        _meet("encoding", lambda: self.encoding.check(task.factors))
+        sizes = _meet("encoding", lambda: self.encoding.code_sizes(task.factors))
         _meet("encoding", lambda: self.encoding.encode(sorts, task.factors))
-        _meet("decoder", lambda: self.decoder.check(self.encoding.code_sizes(task.factors), shape))
+        _meet("decoder", lambda: self.decoder.check(sizes, shape))
         _meet("training", lambda: self.training.check(self.sampling.count(task, self.holdout)))
         for place, penalty in enumerate(self.penalties):
-            _meet(f"penalties.{place}", lambda penalty=penalty: penalty.check(self.decoder))
+            _meet(f"penalties.{place}", partial(penalty.check, self.decoder))
 
     @property
     def run_id(self) -> str:
@@ -128,14 +135,19 @@ def warn_unless_composition(spec: Spec) -> None:
         warnings.warn(f"holdout: {certificate}", NotComposition, stacklevel=2)
 
 
-def _meet(field: str, meeting: Any) -> None:
+def _meet(field: str, meeting: Callable[[], T]) -> T:
     """Run a check and put the field's name before what it complains about."""
     try:
-        meeting()
+        return meeting()
     except ValidationError:
         raise
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
+
+
+def _check_finite(images: Tensor) -> None:
+    if not images.isfinite().all():
+        raise ValueError("the task draws pixels that are no finite numbers; are its settings extreme?")
 
 
 def _without_places(data: Any) -> Any:

@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 STALE_SECONDS = 3600
+RUN_ID = re.compile("[0-9a-f]{16}")
 Status = Literal["done", "failed", "damaged"]
 
 
@@ -87,7 +89,7 @@ class Store:
         """Every run's id, done, failed or damaged, in alphabetical order."""
         if not self.folder.is_dir():
             return []
-        return sorted(path.name for path in self.folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        return sorted(path.name for path in self.folder.iterdir() if path.is_dir() and RUN_ID.fullmatch(path.name))
 
     def find(self, prefix: str) -> str:
         """The one run whose id begins with this."""
@@ -133,10 +135,13 @@ class Store:
         """All sets of measures of a run by name; with `versions`, only those that are up to date."""
         found = {}
         for path in sorted((self.folder / run_id / "measures").glob("*.json")):
-            body = _parse(path, path.read_bytes())
+            try:
+                body = _parse(path, _read(path))
+            except Damaged:
+                body = {}
             values = body.get("values", {})
             if _sha256(json.dumps(values, sort_keys=True).encode()) != body.get("sha256"):
-                raise Damaged(f"{path}: its checksum does not match; delete the file to have it measured again")
+                raise Damaged(f"{path}: is not what was written; delete the file to have it measured again")
             if versions is None or versions.get(path.stem) == body["version"]:
                 found[path.stem] = values
         return found
@@ -237,14 +242,15 @@ class Store:
         if sealed is None:
             raise _not_as_written(self.folder / run_id / "done.json")
         if _sha256(content) != sealed["sha256"]:
-            raise Damaged(
-                f"{path}: its checksum does not match; delete the folder {path.parent} to have the run done again"
-            )
+            raise _not_as_written(path, "its checksum does not match")
         return content
 
     def _read_format(self) -> int:
         path = self.folder / "store.json"
-        found = _parse(path, _read(path)).get("format") if path.is_file() else FORMAT
+        try:
+            found = _parse(path, _read(path)).get("format") if path.is_file() else FORMAT
+        except Damaged:
+            return FORMAT  # the runs have seals of their own
         if not isinstance(found, int):
             raise BadInput(f"store {str(self.folder)!r}: store.json has format {found!r}; a whole number is needed")
         return found
@@ -282,9 +288,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise Damaged(
-            f"{path}: the file is missing; delete the folder {path.parent} to have the run done again"
-        ) from None
+        raise _not_as_written(path, "the file is missing") from None
     except OSError as error:
         raise Damaged(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -299,8 +303,9 @@ def _parse(path: Path, content: bytes) -> dict[str, Any]:
     return data
 
 
-def _not_as_written(path: Path) -> Damaged:
-    return Damaged(f"{path}: is not what was written; delete the folder {path.parent} to have the run done again")
+def _not_as_written(path: Path, what: str = "is not what was written") -> Damaged:
+    folder = path.parent.parent if path.parent.name == "snapshots" else path.parent
+    return Damaged(f"{path}: {what}; delete the folder {folder} to have the run done again")
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 from composcope.components import nearest
 from composcope.errors import BadInput
-from composcope.experiments.run import train_spec
+from composcope.experiments.run import train_spec, using_threads
 from composcope.experiments.spec import Spec, read_toml
+from composcope.kernels import Mode, using
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Sweep:
         return list(found.values())
 
 
-def with_value(data: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+def with_value(data: Mapping[str, Any], name: str, value: Any, inside: str = "") -> dict[str, Any]:
     """A copy of nested tables with one dotted name set; None takes the name out.
 
     >>> with_value({"decoder": {"kind": "cnn"}}, "decoder.depth", 6)
@@ -65,8 +66,8 @@ def with_value(data: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]
     if rest:
         inner = changed.get(head, {})
         if not isinstance(inner, Mapping):
-            raise BadInput(f"{name}: {head} is {inner!r}, which has no fields to set")
-        changed[head] = with_value(inner, rest, value)
+            raise BadInput(f"{inside}{name}: {inside}{head} is {inner!r}, which has no fields to set")
+        changed[head] = with_value(inner, rest, value, f"{inside}{head}.")
     elif value is None:
         changed.pop(head, None)
     else:
@@ -100,14 +101,15 @@ def total_steps(spec: Spec) -> int:
     return spec.training.total_steps(spec.sampling.count(spec.task, spec.holdout))
 
 
-def estimate_seconds(specs: Sequence[Spec], steps: int = 3) -> float:
+def estimate_seconds(specs: Sequence[Spec], kernels: Mode = "auto", steps: int = 10) -> float:
     """Training time of all runs on one core, from timing a few steps of each different network once."""
     cost: dict[object, float] = {}
     total = 0.0
     for spec in specs:
         network = (spec.decoder, spec.training.batch, spec.task.image_shape, spec.penalties)
         if network not in cost:
-            cost[network] = _seconds_a_step(spec, steps)
+            with using_threads(1), using(kernels):
+                cost[network] = _seconds_a_step(spec, steps)
         total += cost[network] * total_steps(spec)
     return total
 

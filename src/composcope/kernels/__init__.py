@@ -2,7 +2,19 @@
 
 from composcope.kernels.functional import conv3x3, upsample2x
 from composcope.kernels.memory import keep_memory
-from composcope.kernels.modules import Conv3x3, Upsample2x
+from composcope.kernels.modules import Conv3x3, Upsample2x, prepare
 from composcope.kernels.state import Mode, Status, status, used, using
 
-__all__ = ["Conv3x3", "Mode", "Status", "Upsample2x", "conv3x3", "keep_memory", "status", "upsample2x", "used", "using"]
+__all__ = [
+    "Conv3x3",
+    "Mode",
+    "Status",
+    "Upsample2x",
+    "conv3x3",
+    "keep_memory",
+    "prepare",
+    "status",
+    "upsample2x",
+    "used",
+    "using",
+]

@@ -33,11 +33,19 @@ def load() -> ctypes.CDLL:
     try:
         folder = private_folder()
         path = folder / f"kernels-{fingerprint()}.so"
-        if not path.exists():
+        if not intact(path):
             compile_to(path)
         return declare(ctypes.CDLL(str(path)))
-    except (OSError, subprocess.SubprocessError, AttributeError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError, AttributeError) as error:
         raise BuildError(str(error)) from error
+
+
+def intact(path: Path) -> bool:
+    """Whether the compiled file is there and whole: a torn one would crash the process that loads it."""
+    seal = path.with_suffix(".sha256")
+    if not path.exists() or not seal.exists():
+        return False
+    return seal.read_text() == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def private_folder() -> Path:
@@ -93,7 +101,10 @@ def compile_to(path: Path) -> None:
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["no message"]
             raise BuildError(f"the compiler failed: {next((x for x in lines if 'error' in x), lines[-1])}")
+        seal = Path(f"{made}.sha256")
+        seal.write_text(hashlib.sha256(Path(made).read_bytes()).hexdigest())
         os.replace(made, path)
+        os.replace(seal, path.with_suffix(".sha256"))
     finally:
         Path(made).unlink(missing_ok=True)
     logger.info("compiled the convolution kernels in %.1f s: %s", time.perf_counter() - start, path)

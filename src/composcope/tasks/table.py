@@ -20,6 +20,13 @@ from composcope.tasks.base import Images, Task
 
 
 def _as_tensor(value: Any) -> Tensor:
+    try:
+        return _numbers(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"must be an array of numbers: {error}") from None
+
+
+def _numbers(value: Any) -> Tensor:
     return (
         torch.as_tensor(np.asarray(value) if not isinstance(value, Tensor) else value).detach().to("cpu", torch.float32)
     )
@@ -51,9 +58,12 @@ class TableTask(Task):
     def __post_init__(self) -> None:
         if self.images.ndim == 3:
             object.__setattr__(self, "images", self.images[:, None])
-        rows, columns = (len(self.latents), len(self.factors))
-        if self.latents.ndim != 2 or self.latents.shape[1] != columns:
+        columns, names = len(self.factors), {factor.name for factor in self.factors}
+        if len(names) < columns:
+            raise ValueError(f"factors: {columns} factors need different names, not {sorted(names)}")
+        if self.latents.ndim != 2 or self.latents.shape[1] != columns or not len(self.latents):
             raise ValueError(f"latents: {columns} factors need shape (n, {columns}), not {tuple(self.latents.shape)}")
+        rows = len(self.latents)
         if self.images.ndim != 4 or len(self.images) != rows:
             raise ValueError(f"images: {rows} latents need shape ({rows}, c, h, w), not {tuple(self.images.shape)}")
         if not self.images.isfinite().all():

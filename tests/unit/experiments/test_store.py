@@ -155,6 +155,16 @@ def test_a_failed_run_is_recorded_with_its_reason(failing, store):
     assert not store.has(failing.run_id)
 
 
+def test_any_trouble_of_a_decoder_is_a_failed_run(tiny_spec, store, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("no such layer")
+
+    monkeypatch.setattr(cs.MLP, "build", broken)
+    with pytest.raises(cs.RunFailed, match="KeyError"):
+        cs.run(tiny_spec, store)
+    assert "KeyError" in store.record(tiny_spec.run_id).problem
+
+
 def test_a_failed_run_is_tried_again(failing, store):
     for _ in range(2):
         with pytest.raises(cs.RunFailed):
@@ -270,8 +280,19 @@ def test_store_of_a_newer_format_is_refused(folder):
         cs.Store(folder)
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": "new"}', '{"format": null}'])
-def test_damaged_store_file_is_named(content, folder):
+@pytest.mark.parametrize("content", ["", "[]", "\0"])
+def test_runs_stay_readable_when_the_format_file_is_damaged(content, done, store, folder):
+    (folder / "store.json").write_text(content)
+    assert cs.Store(folder).frame()["status"].tolist() == ["done", "done"]
+
+
+def test_somebody_elses_folder_is_no_run(done, store, folder):
+    (folder / "notes").mkdir()
+    assert len(store.run_ids()) == 2
+
+
+@pytest.mark.parametrize("content", ['{"format": "new"}', '{"format": null}'])
+def test_a_format_that_is_no_number_is_named(content, folder):
     folder.mkdir()
     (folder / "store.json").write_text(content)
     with pytest.raises(cs.ComposcopeError, match=r"store\.json|format"):

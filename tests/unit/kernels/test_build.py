@@ -52,8 +52,13 @@ def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
         assert all("compiled" in line for line in notices)
     folder = tmp_path / "kernels"
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert len(list(folder.iterdir())) == 1
+    assert sorted(path.suffix for path in folder.iterdir()) == [".sha256", ".so"]
     assert outcome(start(tmp_path, PATH="")) == ("True {'winograd': 3}", [])  # no compiler needed any more
+    library = next(folder.glob("*.so"))
+    library.write_bytes(library.read_bytes()[:5000])  # loading it would crash the process
+    out, notices = outcome(start(tmp_path, CXX=compiler))
+    assert out == "True {'winograd': 3}"
+    assert "compiled" in notices[0]
 
 
 def warned_once(process: "subprocess.Popen[str]", reason: str) -> None:
