@@ -97,7 +97,7 @@ def main() -> None:
     if options.serve:
         serve_epochs(options.serve[0], *map(int, options.serve[1:]))
         return
-    samples, rounds = (320, 3) if options.quick else (2000, 3)
+    samples, rounds = (320, 3) if options.quick else (1000, 3)
     print(f"{machine()}; kernels: {'compiled' if kernels.status().available else kernels.status().reason}")
     seconds = {depth: epochs(depth, samples, rounds) for depth in (4, 10)}
     a_layer = (seconds[10] - seconds[4]) / 6
