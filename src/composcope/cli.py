@@ -12,6 +12,8 @@ import typer
 from composcope.errors import BadInput, ComposcopeError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from composcope.experiments.spec import Spec
 
 app = typer.Typer(
@@ -113,16 +115,7 @@ def list_(store: StoreOption = DEFAULT_STORE) -> None:
     if frame.empty:
         print(f"no runs in {store}")
         return
-    keep = [name for name in frame.columns if ("." in name and frame[name].nunique(dropna=False) > 1) or name == "seed"]
-    fields = [name for name in keep if not name.startswith("error.")][:9]
-    shown = [
-        "encoding.kind",
-        "decoder.kind",
-        *[name for name in fields if name not in ("encoding.kind", "decoder.kind")],
-    ]
-    columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", "seconds"]
-    shown_frame = frame.reindex(columns=columns).rename(columns=lambda name: name.removeprefix("error."))
-    print_table(shown_frame.to_dict("records"))
+    print_table(_overview(frame).to_dict("records"))
     for row in frame[frame["problem"] != ""].itertuples():
         print(f"{row.status} {row.run_id}: {row.problem}")
 
@@ -179,13 +172,17 @@ def diagnose(
 
     _load_plugins(plugin)
     with progress_bar("diagnosis") as advance:
-        if ".py:" in decoder:
+        if ".py" in decoder:
+            if ":" not in decoder:
+                raise BadInput(f"{decoder}: name the function that makes the module, as in {decoder}:make_decoder")
             if spec is None:
                 raise BadInput(f"{decoder}: --spec is needed, a TOML file with [task], [holdout] and [encoding]")
             task, holdout, encoding = examine.world(spec)
             module = examine.load_decoder(decoder, weights)
-            place = int(pick) if pick is not None and pick.isdecimal() else pick
+            place = int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
             found = diagnose_module(module, task, holdout, encoding, pick=place, on_progress=advance)
+        elif spec or weights or pick:
+            raise BadInput(f"{decoder}: --spec, --weights and --pick belong to a module, path/file.py:function")
         else:
             target = Store(store)
             found = examine.diagnose_run(target, target.find(decoder), on_progress=advance)
@@ -358,6 +355,17 @@ def _print_estimate(specs: "Sequence[Spec]", workers: int | None, kernels: Liter
     print(
         f"about {seconds:.0f} s with {crew} workers ({seconds / 3600:.1f} h), from timing a few steps of each network"
     )
+
+
+def _overview(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The columns worth a line in a terminal: what differs between the runs, and the main measures."""
+    settings = [name for name in frame.columns if not name.startswith(("error.", "diagnosis."))]
+    varied = [name for name in settings if "." in name and frame[name].nunique(dropna=False) > 1]
+    shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
+    verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score") if name in frame]
+    columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, "seconds"]
+    short = frame.reindex(columns=columns)
+    return short.rename(columns=lambda name: name.removeprefix("error.").removeprefix("diagnosis."))
 
 
 def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:

@@ -211,12 +211,17 @@ def record(
 def picked(out: Any, pick: Pick) -> Tensor:
     """The image among a module's outputs: a tensor by itself, or an entry of a tuple or dict named by `pick`."""
     try:
-        image = out if pick is None else pick(out) if callable(pick) else out[pick]
-    except (KeyError, IndexError, TypeError) as error:
+        image = out if pick is None else pick(out) if callable(pick) else _entry(out, pick)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise BadInput(f"pick = {pick!r} finds no image in the module's output, {_described(out)}: {error}") from None
     if not isinstance(image, Tensor):
         raise BadInput(f"the module gives {_described(out)}; say which entry is the image with pick, as in pick=0")
     return image
+
+
+def _entry(out: Any, pick: int | str) -> Any:
+    """An entry by place or key, or an attribute by name."""
+    return getattr(out, pick) if isinstance(pick, str) and not isinstance(out, Mapping) else out[pick]
 
 
 def _described(out: Any) -> str:
@@ -233,7 +238,7 @@ def evaluating(module: nn.Module, device: torch.device) -> Iterator[None]:
 
     A module that draws random numbers draws the same ones every time.
     """
-    modes = [(part, part.training) for part in module.modules()]
+    modes = [(part, part.training) for part in module.modules() if hasattr(part, "training")]
     fused = torch.backends.mha.get_fastpath_enabled()
     devices = [device] if device.type == "cuda" else []
     try:

@@ -16,6 +16,8 @@ from composcope.errors import BadInput
 
 Codes = Float[Tensor, "n code"]
 CHUNK_BYTES = 48_000_000
+DIFFERENCE = 1e-3  # of the code's length, for checking a derivative
+DISAGREEMENT = 0.05
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class Subject:
     def images(self, codes: Codes) -> Float[Tensor, "n ..."]:
         """The module's images of all codes."""
         with evaluating(self.module, self.device):
-            parts = [picked(self.module(self._sent(part)), self.pick) for part in codes.split(self._chunk(1))]
+            # Clones, since the module may write into what it is given.
+            parts = [picked(self.module(self._sent(part).clone()), self.pick) for part in codes.split(self._chunk(1))]
             return torch.cat([part.detach().float().cpu() for part in parts])
 
     def parts(self, codes: Codes, memory: int) -> Iterator[Part]:
@@ -138,12 +141,23 @@ class Subject:
         return -(-points // self._chunk(1 + axes))
 
     def differentiates(self, codes: Codes, tangents: Float[Tensor, "axes n code"]) -> str | None:
-        """None if the module has forward-mode derivatives, else the reason why not."""
+        """None if the module has forward-mode derivatives that agree with small differences, else why not."""
+        rows = torch.linspace(0, len(codes) - 1, min(len(codes), 8)).long()
+        some, along = codes[rows], tangents[:1, rows]
         try:
             with differentiating(self.module, self.device):
-                self._slopes(codes[:1], tangents[:1, :1], False)
+                image = lambda code: picked(self.module(code.clone()), self.pick)  # noqa: E731
+                slope = jvp(image, (self._sent(some),), (self._sent(along[0]),))[1].detach().float().cpu()
         except Exception as error:
             return f"{type(error).__name__}: {first_line(error)}"
+        # A part of the signal that is detached, or steps, has no derivative and yet moves the image.
+        reach = DIFFERENCE * some.norm(dim=1) / along[0].norm(dim=1).clamp(min=1e-12)
+        step = reach.clamp(min=DIFFERENCE)[:, None] * along[0]
+        moved = (self.images(some + step) - self.images(some - step)).flatten(1) / 2
+        told = slope.flatten(1) * (step.norm(dim=1) / along[0].norm(dim=1).clamp(min=1e-12))[:, None]
+        apart = (moved - told).norm(dim=1) / torch.maximum(moved.norm(dim=1), told.norm(dim=1)).clamp(min=1e-12)
+        if apart.median() > DISAGREEMENT:
+            return f"it disagrees with small differences by {apart.median():.0%}; is a part of the signal detached?"
         return None
 
     def _vectorises(self, codes: Codes, tangents: Tensor) -> bool:

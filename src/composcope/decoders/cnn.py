@@ -41,7 +41,8 @@ class CNN(Decoder):
         for level in range(1, self.depth + 1):
             if level <= doublings:
                 parts: list[nn.Module] = [Upsample2x(self.width, self.width, relu=fused)]
-                parts += [Crop(size)] if level == doublings else []
+                too_large = level == doublings and size != [side * 2**doublings for side in start]
+                parts += [Crop(size)] if too_large else []
             else:
                 parts = [Conv3x3(self.width, self.width, relu=fused)]
             layers[f"conv{level}"] = nn.Sequential(*parts, *self.ending())

@@ -35,7 +35,10 @@ Arrays = dict[str, np.ndarray]
 def save_diagnosis(diagnosis: Diagnosis, folder: str | os.PathLike[str]) -> None:
     """Write `numbers.json` and `arrays.npz` into the folder, which is made if need be."""
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{str(folder)!r} is no folder that can be written to: {error.strerror}") from None
     arrays: Arrays = {}
     values = to_plain(diagnosis, "", arrays)
     packed = io.BytesIO()
@@ -56,15 +59,17 @@ def load_diagnosis(folder: str | os.PathLike[str]) -> Diagnosis:
         raise BadInput(f"{str(folder)!r} holds no diagnosis: {Path(str(error.filename)).name} is missing") from None
     except ValueError:
         raise BadInput(f"{str(path / 'numbers.json')!r} is not the JSON that was written") from None
+    except OSError as error:
+        raise BadInput(f"{str(folder)!r} holds no diagnosis: {error.strerror}") from None
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise BadInput(f"{str(folder)!r} holds no diagnosis of format {FORMAT}")
-    if hashlib.sha256(content).hexdigest() != body["arrays_sha256"]:
+    if hashlib.sha256(content).hexdigest() != body.get("arrays_sha256"):
         raise BadInput(f"{str(path / 'arrays.npz')!r} is not the file that numbers.json was written with")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         found: Diagnosis = from_plain(Diagnosis, body["diagnosis"], "", arrays)
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise BadInput(f"{str(folder)!r} holds a diagnosis that cannot be read: {error}") from None
     return found
 
@@ -118,6 +123,14 @@ def numbers(diagnosis: Diagnosis) -> dict[str, Any]:
     values = {
         "verdict": {"kind": judged.kind, "score": judged.score, "shares": judged.shares} if judged else {},
         "error": {name: value for name, value in error.items() if name not in ("map", "maps", "by_distance")},
+        "by_distance": {
+            name: {
+                "distances": curve.distances.tolist(),
+                "means": curve.means.tolist(),
+                "counts": curve.counts.tolist(),
+            }
+            for name, curve in diagnosis.error.by_distance.items()
+        },
         "superposition": _sums(diagnosis.superposition) if diagnosis.superposition else {},
         "kernels": _scalars(to_plain(diagnosis.kernels, "", {})),
         "complexity": {name: _counts(counted) for name, counted in (diagnosis.complexity or {}).items()},

@@ -20,7 +20,7 @@ from composcope.measures.geometry import (
     volume_summary,
 )
 from composcope.measures.gram import centred_gram, gram_matrix
-from composcope.measures.linear_factorization import Term, VarianceShares, effect_variances
+from composcope.measures.linear_factorization import Term, VarianceShares, effect_variances, shares_of
 from composcope.measures.manifold import Embedding, pca_from_gram
 from composcope.measures.probes import ProbeScore, probes_from_gram
 from composcope.measures.tuning import tuning_maps, unit_scores
@@ -28,7 +28,6 @@ from composcope.measures.tuning import tuning_maps, unit_scores
 Method = Literal["exact", "differences"]
 Metric = Float[Tensor, "points axes axes"]
 SHOWN_UNITS = 16
-UNITS_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
@@ -113,18 +112,20 @@ def diagnose_layers(
     found = {}
     for part in subject.parts(codes, memory):
         name = part.layer.name
-        gathered.setdefault(name, Gathered(part.layer, points, exact.get(name))).add(part)
+        gathered.setdefault(name, Gathered(part.layer, points, exact.get(name), memory)).add(part)
         if part.last:
             found[name] = gathered.pop(name).finished(seed)
             on_step()
+        del part  # or it would be held while the next are made
     return found
 
 
 class Gathered:
     """A layer's sums, as its parts come in."""
 
-    def __init__(self, layer: Layer, points: Points, exact: Metric | None) -> None:
+    def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int) -> None:
         axes = len(differentiable(points.factors))
+        self.units = max(64, min(4096, memory // (32 * len(points.latents))))
         self.layer, self.points, self.exact = layer, points, exact
         self.gram = torch.zeros(len(points.sample), len(points.sample), dtype=torch.float64)
         self.effects: dict[Term, float] = {}
@@ -141,8 +142,8 @@ class Gathered:
             self.metric += grid_metric(part.values, self.points.factors)
         if not self.points.full:
             return
-        for start in range(0, part.values.shape[1], UNITS_AT_A_TIME):
-            self._add_units(part.values[:, start : start + UNITS_AT_A_TIME], part.start + start)
+        for start in range(0, part.values.shape[1], self.units):
+            self._add_units(part.values[:, start : start + self.units], part.start + start)
 
     def _add_units(self, units: Tensor, start: int) -> None:
         """Effects and scores of some units, and the liveliest so far."""
@@ -153,7 +154,10 @@ class Gathered:
         spread = torch.cat([self.shown[0], units.var(0)])
         numbers = torch.cat([self.shown[1], torch.arange(start, start + units.shape[1])])
         best = spread.nan_to_num(-1).topk(min(SHOWN_UNITS, len(spread))).indices
-        self.shown = spread[best], numbers[best], torch.cat([self.shown[2], units.T])[best]
+        kept = len(self.shown[0])
+        best = torch.cat([best[best < kept], best[best >= kept]])
+        maps = [self.shown[2][best[best < kept]], units[:, best[best >= kept] - kept].T]
+        self.shown = spread[best], numbers[best], torch.cat(maps)
 
     def finished(self, seed: int) -> LayerDiagnosis:
         points, layer = self.points, self.layer
@@ -171,7 +175,7 @@ class Gathered:
             self._geometry(),
             probe,
             self._tuning() if known and self.scores else None,
-            self._shares() if varies else None,
+            shares_of(self.effects) if varies and self.effects else None,
             manifold,
         )
 
@@ -199,15 +203,6 @@ class Gathered:
         _, shown, maps = self.shown
         maps = tuning_maps(maps.T, self.points.factors)
         return Tuning(stripe, bump, mean_stripe, mean_bump, int(silent.sum()), shown, maps)
-
-    def _shares(self) -> VarianceShares | None:
-        total = sum(self.effects.values())
-        if not total > 0:
-            return None
-        shares = {term: value / total for term, value in self.effects.items()}
-        orders = range(1, len(self.points.factors) + 1)
-        by_order = tuple(sum(share for term, share in shares.items() if len(term) == order) for order in orders)
-        return VarianceShares(shares, by_order)
 
 
 def sampled(heldout: Bool[Tensor, "n"], most: int, generator: torch.Generator) -> Tensor:

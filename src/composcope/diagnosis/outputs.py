@@ -22,7 +22,7 @@ from composcope.measures.error import (
 )
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_sizes
-from composcope.measures.kernel_fits import LENGTHS, KernelFit, fit_outputs
+from composcope.measures.kernel_fits import KernelFit, fit_outputs
 from composcope.measures.kernel_structure import block_score, kernel_terms, schmidt
 from composcope.measures.kernels import (
     binary_kernel,
@@ -62,6 +62,7 @@ class Errors:
     seen_mse: float | None
     heldout_mse: float | None
     blank_mse: float | None
+    seen_blank_mse: float | None
     seen_ssim_error: float | None
     heldout_ssim_error: float | None
     seen_position_error: float | None
@@ -100,6 +101,7 @@ def errors(task: Task, images: Images, truth: Images, points: Points, notes: Not
         seen_mse=_mean(each, "mse", seen),
         heldout_mse=_mean(each, "mse", held),
         blank_mse=_mean(each, "blank_mse", held if held.any() else seen),
+        seen_blank_mse=_mean(each, "blank_mse", seen),
         seen_ssim_error=_mean(each, "ssim_error", seen),
         heldout_ssim_error=_mean(each, "ssim_error", held),
         seen_position_error=_mean(each, "position_error", seen),
@@ -235,7 +237,6 @@ def _agreement(task: Task, cosine: Tensor, shown: Images, points: Points) -> dic
     kernels = {
         "binary": binary_kernel(latents, factors),
         "binary smoothed": binary_kernel(latents, factors, widths),
-        "product": product_kernel(latents, factors),
         "product smoothed": product_kernel(latents, factors, widths),
     }
     part = heldout_seen_slice(cosine, held)
@@ -247,11 +248,10 @@ def _agreement(task: Task, cosine: Tensor, shown: Images, points: Points) -> dic
 def _fits(
     shown: Images, latents: Tensor, held: Tensor, points: Points, generator: torch.Generator, notes: Notes
 ) -> dict[str, KernelFit]:
-    lengths = LENGTHS if len(differentiable(points.factors)) <= 3 else LENGTHS[1::2]
     try:
         return {
-            "factorized": fit_outputs(shown, latents, held, points.factors, "factorized", generator, lengths),
-            "radial": fit_outputs(shown, latents, held, points.factors, "radial", generator, lengths),
+            "factorized": fit_outputs(shown, latents, held, points.factors, "factorized", generator),
+            "radial": fit_outputs(shown, latents, held, points.factors, "radial", generator),
         }
     except (ValueError, RuntimeError) as error:
         notes["kernels.fits"] = str(error).splitlines()[0]

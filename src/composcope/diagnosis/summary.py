@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.diagnosis.whole import Diagnosis
+from composcope.measures.probes import ProbeScore
 from composcope.measures.superposition import Superposition
 
 
@@ -33,16 +34,17 @@ def _verdict(found: Diagnosis) -> list[str]:
 
 def _error(found: Diagnosis) -> list[str]:
     e = found.error
-    rows: list[tuple[str, float | None, float | None, str]] = [
-        ("mse", e.seen_mse, e.heldout_mse, f"a blank image {number(e.blank_mse)}"),
-        ("ssim error", e.seen_ssim_error, e.heldout_ssim_error, ""),
-        ("shape correlation", e.seen_correlation, e.heldout_correlation, ""),
-        ("position error, pixels", e.seen_position_error, e.heldout_position_error, ""),
-        ("within 1 pixel", e.seen_accuracy, e.accuracy, ""),
+    rows: list[tuple[str, float | None, float | None]] = [
+        ("mse", e.seen_mse, e.heldout_mse),
+        ("mse of a blank image", e.seen_blank_mse, e.blank_mse if found.heldout else None),
+        ("ssim error", e.seen_ssim_error, e.heldout_ssim_error),
+        ("shape correlation", e.seen_correlation, e.heldout_correlation),
+        ("position error, pixels", e.seen_position_error, e.heldout_position_error),
+        ("within 1 pixel", e.seen_accuracy, e.accuracy),
     ]
     known = [row for row in rows if row[1] is not None or row[2] is not None]
-    body = [[name, number(seen), number(held), extra] for name, seen, held, extra in known]
-    return table([["error", "seen", "held-out", ""], *body])
+    body = [[name, number(seen), number(held)] for name, seen, held in known]
+    return table([["error", "seen", "held-out"], *body])
 
 
 def _reasons(found: Diagnosis) -> list[str]:
@@ -95,14 +97,21 @@ def _layers(found: Diagnosis) -> list[str]:
         row = [name, layer.kind or "-", " x ".join(map(str, layer.shape)) or "1", *_geometry(layer)]
         row += [_geometry(twin[name])[-1] if name in twin else "-"] if twin else []
         probes = layer.probe or {}
-        row += [number(probes[factor].heldout if factor in probes else None) for factor in found.factors]
+        row += [number(_probe(probes.get(factor), found)) for factor in found.factors]
         shares, tuned = layer.linear_factorization, layer.tuning
         row += [number(shares.main_effects if shares else None)]
         row += [number(tuned.mean_stripe if tuned else None), number(tuned.mean_bump if tuned else None)]
         rows.append(row)
     methods = sorted({layer.geometry.method for layer in found.layers.values() if layer.geometry})
-    title = f"layers (geometry: {' and '.join(methods) or 'none'}; probes: R2 on held-out points, fitted on seen)"
+    where = "on held-out points, fitted on seen" if found.heldout else "cross-validated"
+    title = f"layers (geometry: {' and '.join(methods) or 'none'}; probes: R2, accuracy of categories, {where})"
     return [title, *("  " + line for line in table([head, *rows]))]
+
+
+def _probe(score: ProbeScore | None, found: Diagnosis) -> float | None:
+    if score is None:
+        return None
+    return score.heldout if found.heldout else score.cross_validated
 
 
 def _geometry(layer: LayerDiagnosis) -> list[str]:

@@ -26,7 +26,7 @@ from composcope.holdouts import Holdout, split
 from composcope.measures.complexity import Complexity
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes
-from composcope.oracles import Verdict, verdict
+from composcope.oracles import Verdict, verdict, without_background
 from composcope.tasks.base import Task
 
 OnProgress = Callable[[int, int], None]
@@ -253,11 +253,29 @@ def _verdict(task: Task, outputs: Tensor, truth: Tensor, points: Points, notes: 
     cross = additive_cross(task, points.latents)
     if cross is None:
         notes["verdict.cross"] = f"{task.kind} draws no stripes: there is no additive cross among the oracles"
+    scaling = [points.factors[axis].name for axis in _scaling_axes(truth, points)]
+    if scaling:
+        notes["verdict.scale"] = f"{', '.join(scaling)} only scales the image, and the verdict does not see scale"
     found = verdict(outputs, truth, points.latents, points.heldout, points.factors, cross)
     if found.without_dictionary:
         missing = f"{found.without_dictionary} of {len(found.classes)} held-out points"
         notes["verdict.superposer"] = f"{missing} have no seen point that shares all but one factor's value"
     return found
+
+
+def _scaling_axes(truth: Tensor, points: Points) -> list[int]:
+    """Factors along which images differ in scale alone, judged by the first two points that differ in nothing else."""
+    axes = []
+    pixels = without_background(truth)
+    for axis in range(len(points.factors)):
+        others = [place for place in range(len(points.factors)) if place != axis]
+        same = (points.latents[:, others] == points.latents[0, others]).all(1).nonzero()[:, 0][:2]
+        if len(same) == 2:
+            a, b = pixels[same]
+            scale = a.norm() * b.norm()
+            if scale > 0 and not torch.allclose(a, b) and (a * b).sum() > 0.9999 * scale:
+                axes.append(axis)
+    return axes
 
 
 def _note_geometry(found: Diagnosis, notes: dict[str, str]) -> None:

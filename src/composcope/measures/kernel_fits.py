@@ -4,9 +4,8 @@ Lengths are chosen on points that are neither fitted on nor scored. A radial ker
 lengths, so the factorized fit can only be better where lengths are chosen, not where they are scored.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Literal
 
 import torch
@@ -59,11 +58,9 @@ def fit_outputs(
     seen, scored_on = torch.arange(len(points)), torch.arange(len(points), len(places))
     order = torch.randperm(len(points), generator=generator)
     choose, fit = order[: len(order) // 4], order[len(order) // 4 :]
-    scored = [
-        (_regress(gram, places, fit, choose, factors, candidate, ridge), candidate)
-        for candidate in _candidates(factors, family, lengths)
-    ]
-    best, chosen = max(scored, key=lambda pair: pair[0])
+    best, chosen = _best(
+        lambda candidate: _regress(gram, places, fit, choose, factors, candidate, ridge), factors, family, lengths
+    )
     score = _regress(gram, places, seen, scored_on, factors, chosen, ridge)
     return KernelFit(family, chosen, best, score)
 
@@ -85,9 +82,7 @@ def fit_gram(
     first, second = torch.randperm(len(latents), generator=generator).tensor_split(2)
     if len(second) < 3:
         raise ValueError(f"a kernel fit needs 6 points or more; got {len(latents)}")
-    score = _pair_scores(gram, latents, first, factors, combine, lengths)
-    scored = [(score(candidate), candidate) for candidate in _candidates(factors, family, lengths)]
-    best, chosen = max(scored, key=lambda pair: pair[0])
+    best, chosen = _best(_pair_scores(gram, latents, first, factors, combine, lengths), factors, family, lengths)
     elsewhere = _pair_scores(gram, latents, second, factors, combine, sorted(set(chosen.values())))
     return KernelFit(family, chosen, best, elsewhere(chosen))
 
@@ -118,11 +113,22 @@ def _pair_scores(
     return score
 
 
-def _candidates(factors: Sequence[Factor], family: Family, lengths: Sequence[float]) -> Iterator[dict[str, float]]:
-    """Lengths to try, by factor, in steps of the grid; none for categories."""
+def _best(
+    score: Callable[[dict[str, float]], float], factors: Sequence[Factor], family: Family, lengths: Sequence[float]
+) -> tuple[float, dict[str, float]]:
+    """The best score and its lengths, by factor, in steps of the grid; categories have none.
+
+    One length for all factors is tried first. From the best of these a factorized kernel changes one factor's length at
+    a time, twice round, so that the cost grows with the number of factors and not with its power.
+    """
     names = [factor.name for factor in factors if factor.kind != "categorical"]
-    tries = product(lengths, repeat=len(names)) if family == "factorized" else ((x,) * len(names) for x in lengths)
-    return (dict(zip(names, values, strict=True)) for values in tries)
+    best, chosen = max(((score(c), c) for c in (dict.fromkeys(names, x) for x in lengths)), key=lambda pair: pair[0])
+    for name in [*names, *names] if family == "factorized" and len(names) > 1 else ():
+        for length in lengths:
+            candidate = {**chosen, name: length}
+            if length != chosen[name] and (found := score(candidate)) > best:
+                best, chosen = found, candidate
+    return best, chosen
 
 
 def _width(factor: Factor, length: float) -> float:
@@ -156,7 +162,10 @@ def _regress(
     kernel = product_kernel(places[fit], factors, widths)
     kernel.diagonal().add_(ridge)
     across = product_kernel(places[fit], factors, widths, others=places[at])
-    weights = torch.cholesky_solve(across, torch.linalg.cholesky(kernel)).T
+    root, failed = torch.linalg.cholesky_ex(kernel)
+    if failed:  # a Gaussian of the distance round a circle need not be positive definite
+        return float("-inf")
+    weights = torch.cholesky_solve(across, root).T
     weights = weights + (1 - weights.sum(1, keepdim=True)) / len(fit)  # what the kernel leaves goes to the mean
     modelled = weights @ gram[fit][:, fit]
     missed = gram[at, at].sum() - 2 * (weights * gram[at][:, fit]).sum() + (modelled * weights).sum()

@@ -72,7 +72,15 @@ def variance_shares(
     total = sum(sums.values())
     if total <= 1e-24 * units.double().square().mean(0).sum().item():
         return None
+    return shares_of(sums)
+
+
+def shares_of(sums: dict[Term, float]) -> VarianceShares | None:
+    """Each term's part of the sum of all, and each order's; None if there is nothing to share."""
+    total = sum(sums.values())
+    if not total > 0:
+        return None
     shares = {term: value / total for term, value in sums.items()}
-    orders = range(1, len(factors) + 1)
+    orders = range(1, max(map(len, sums)) + 1)
     by_order = tuple(sum(share for term, share in shares.items() if len(term) == order) for order in orders)
     return VarianceShares(shares, by_order)

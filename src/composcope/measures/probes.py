@@ -88,7 +88,6 @@ def _probes(
         raise ValueError(f"{len(features)} activations, {len(latents)} latents and {len(heldout)} masks do not match")
     parts = [_targets(latents[:, axis], factor) for axis, factor in enumerate(factors)]
     targets = torch.cat(parts, 1)
-    everywhere = torch.ones_like(heldout)
     own = _readout(features, targets, features, (0.0,))
     fold = _fold_of_each(len(features), min(folds, len(features)), seed)
     crossed = torch.zeros_like(targets)
@@ -102,7 +101,7 @@ def _probes(
         start += part.shape[1]
         scores[factor.name] = ProbeScore(
             "accuracy" if factor.kind == "categorical" else "R2",
-            _score(part[everywhere], own[:, columns], factor),
+            _score(part, own[:, columns], factor),
             _score(part, crossed[:, columns], factor),
             _score(part[heldout], beyond[:, columns], factor) if split else None,
         )
@@ -125,10 +124,12 @@ def _targets(latents: Float[Tensor, "points"], factor: Factor) -> Float[Tensor, 
 
 
 def _score(truth: Tensor, predicted: Tensor, factor: Factor) -> float | None:
-    if len(truth) == 0 or (truth - truth[0]).abs().max() == 0:
+    if len(truth) == 0:
         return None
     if factor.kind == "categorical":
         return (truth.argmax(1) == predicted.argmax(1)).double().mean().item()
+    if (truth - truth[0]).abs().max() == 0:
+        return None
     return (1 - (truth - predicted).square().sum() / (truth - truth.mean(0)).square().sum()).item()
 
 
