@@ -124,11 +124,7 @@ def numbers(diagnosis: Diagnosis) -> dict[str, Any]:
         "verdict": {"kind": judged.kind, "score": judged.score, "shares": judged.shares} if judged else {},
         "error": {name: value for name, value in error.items() if name not in ("map", "maps", "by_distance")},
         "by_distance": {
-            name: {
-                "distances": curve.distances.tolist(),
-                "means": curve.means.tolist(),
-                "counts": curve.counts.tolist(),
-            }
+            name: {part.name: getattr(curve, part.name).tolist() for part in dataclasses.fields(curve)}
             for name, curve in diagnosis.error.by_distance.items()
         },
         "superposition": _sums(diagnosis.superposition) if diagnosis.superposition else {},

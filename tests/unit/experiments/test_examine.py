@@ -115,7 +115,9 @@ def test_diagnose_and_measure_a_run_from_the_shell(composcope, tiny_spec, store)
     [
         (["diagnose", "nowhere.py:make"], ["--spec", "[task]"]),
         (["diagnose", "nowhere.py:make", "--spec", "nowhere.toml"], ["nowhere.toml"]),
+        (["diagnose", "nowhere.py"], ["nowhere.py", ":make_decoder"]),
         (["diagnose", "0123"], ["0123", "no run"]),
+        (["diagnose", "0123", "--pick", "1"], ["0123", "--pick"]),
         (["measure", "0123"], ["0123", "no run"]),
     ],
 )

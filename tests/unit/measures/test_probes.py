@@ -108,7 +108,7 @@ def test_categories_are_scored_by_accuracy():
     scores = linear_probes(told, grid, factors, heldout)
     assert (scores["digit"].score, scores["x"].score) == ("accuracy", "R2")
     assert scores["digit"].cross_validated == 1
-    assert scores["digit"].heldout is None  # only one category is held out
+    assert scores["digit"].heldout == 1  # though only one category is held out
     assert linear_probes(normal(30, 2), grid, factors, heldout)["digit"].cross_validated < 0.7
 
 
