@@ -104,7 +104,9 @@ def _layers(found: Diagnosis) -> list[str]:
         rows.append(row)
     methods = sorted({layer.geometry.method for layer in found.layers.values() if layer.geometry})
     where = "on held-out points, fitted on seen" if found.heldout else "cross-validated"
-    title = f"layers (geometry: {' and '.join(methods) or 'none'}; probes: R2, accuracy of categories, {where})"
+    scores = {score.score for layer in found.layers.values() for score in (layer.probe or {}).values()}
+    probes = " or ".join(sorted(scores, reverse=True)) or "none"
+    title = f"layers (geometry: {' and '.join(methods) or 'none'}; probes: {probes} {where})"
     return [title, *("  " + line for line in table([head, *rows]))]
 
 
