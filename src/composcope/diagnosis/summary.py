@@ -105,8 +105,8 @@ def _layers(found: Diagnosis) -> list[str]:
     methods = sorted({layer.geometry.method for layer in found.layers.values() if layer.geometry})
     where = "on held-out points, fitted on seen" if found.heldout else "cross-validated"
     scores = {score.score for layer in found.layers.values() for score in (layer.probe or {}).values()}
-    probes = " or ".join(sorted(scores, reverse=True)) or "none"
-    title = f"layers (geometry: {' and '.join(methods) or 'none'}; probes: {probes} {where})"
+    told = " or ".join(sorted(scores, reverse=True)) or "none"
+    title = f"layers (geometry: {' and '.join(methods) or 'none'}; probes: {told} {where})"
     return [title, *("  " + line for line in table([head, *rows]))]
 
 
