@@ -29,11 +29,6 @@ class Status:
     available: bool
     reason: str = ""
 
-    @property
-    def name(self) -> str:
-        """What trains a convolution here and now, where it pays: "winograd" or "torch"."""
-        return "winograd" if self.available and mode() == "auto" else "torch"
-
 
 @contextmanager
 def using(mode: Mode) -> Iterator[None]:
