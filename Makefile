@@ -15,7 +15,7 @@ test: $(VENV)/developer browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 bench: $(VENV)/developer
 	@for name in training kernels measures diagnosis; do file=benchmarks/results/$$name.txt; \

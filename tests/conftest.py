@@ -107,6 +107,23 @@ def composcope(capsys: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
     return call
 
 
+@pytest.fixture(scope="module")
+def composcope_once() -> Callable[..., Finished]:
+    """The same for fixtures that outlive a test, with output caught by hand."""
+    from contextlib import redirect_stderr, redirect_stdout
+    from io import StringIO
+
+    from composcope.cli import main
+
+    def call(*arguments: Any) -> Finished:
+        out, err = StringIO(), StringIO()
+        with pytest.raises(SystemExit) as ended, redirect_stdout(out), redirect_stderr(err):
+            main([str(argument) for argument in arguments])
+        return Finished(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+    return call
+
+
 @pytest.fixture
 def no_new_kinds() -> Any:
     """Take out again what a test registers."""

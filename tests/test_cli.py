@@ -21,7 +21,21 @@ SURFACE = {
     "diagnose": {"decoder", "--spec", "--weights", "--pick", "--out", "--store", "--plugin"},
     "measure": {"run_ids", "--store", "--plugin"},
     "doctor": {"--store"},
-    "reproduce": {"figures", "--store", "--out", "--workers"},
+    "reproduce": {
+        "figures",
+        "--preset",
+        "--seeds",
+        "--workers",
+        "--store",
+        "--out",
+        "--set",
+        "--plugin",
+        "--dry-run",
+        "--no-train",
+    },
+    "claims": {"--preset", "--seeds", "--store", "--plugin"},
+    "report": {"--preset", "--seeds", "--store", "--out", "--plugin"},
+    "explore": {"run_ids", "--store", "--out", "--plugin"},
 }
 
 
@@ -462,7 +476,12 @@ def test_bad_option_is_refused(options, fragments, composcope, tiny_toml, folder
 def test_unknown_command_and_run_are_refused(composcope, folder):
     assert refused(composcope("trian"), "trian")
     assert refused(composcope("show", "abc", "--store", folder), "'abc'", "0 runs")
-    assert refused(composcope("reproduce", "cuers", "--store", folder), "'cuers'", "cures", "failure")
+    assert refused(composcope("reproduce", "cuers", "--store", folder), "'cuers'", "cures", "1a", "15")
+    assert refused(composcope("reproduce", "--preset", "qiuck", "--store", folder), "'qiuck'", "quick", "paper")
+    assert refused(composcope("reproduce", "--set", "seed=1", "--store", folder), "seed=1", "reproduce 3d")
+    assert refused(composcope("reproduce", "3d", "--set", "task.colour=2", "--store", folder), "colour", "polarity")
+    assert refused(composcope("claims", "--preset", "qiuck", "--store", folder), "'qiuck'", "quick")
+    assert refused(composcope("explore", "abc", "--store", folder), "'abc'", "0 runs")
     assert not folder.exists()
 
 

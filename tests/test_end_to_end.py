@@ -156,15 +156,3 @@ def test_a_decoder_learns_what_it_sees_and_fails_where_it_does_not(tiny_spec):
     assert measured["seen_accuracy"] == 1
     assert measured["seen_mse"] < 0.05 * measured["blank_mse"]
     assert measured["heldout_mse"] > 5 * measured["seen_mse"]
-
-
-def test_doing_the_figure_of_failure_from_tiny_runs(tiny_spec, store, tmp_path):
-    from composcope.figures.failure import draw
-    from composcope.figures.style import save
-    from composcope.paper.failure import numbers
-
-    shown = [numbers(cs.run(replace(tiny_spec, encoding=code), store)) for code in (cs.Bump(), cs.OneHot())]
-    first = [path.read_bytes() for path in save(draw(shown), tmp_path / "a" / "failure")]
-    second = [path.read_bytes() for path in save(draw(shown), tmp_path / "b" / "failure")]
-    assert first == second
-    assert first[0].startswith(b"\x89PNG")

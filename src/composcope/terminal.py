@@ -7,7 +7,7 @@ from typing import Any
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
     """A bar on standard error, told the steps made so far and in all; nothing where there is no terminal."""
     from rich.console import Console
     from rich.progress import (

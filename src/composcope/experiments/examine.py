@@ -1,11 +1,12 @@
 """Diagnoses of stored runs and of modules in users' files."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from composcope.diagnosis import Diagnosis, diagnose
+from composcope.diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from composcope.diagnosis.whole import OnProgress
 from composcope.encodings import Encoding
 from composcope.errors import BadInput
@@ -34,10 +35,25 @@ def diagnose_run(store: Store, run_id: str, on_progress: OnProgress | None = Non
 
 
 def measure_run(store: Store, run_id: str, on_progress: OnProgress | None = None) -> Diagnosis:
-    """Diagnose a stored run and keep the numbers beside it, as the measures named "diagnosis"."""
+    """Diagnose a stored run and keep it beside the run: with its maps, and as the measures named "diagnosis"."""
     diagnosis = diagnose_run(store, run_id, on_progress)
+    save_diagnosis(diagnosis, store.diagnosis_folder(run_id))
     store.save_measures(run_id, "diagnosis", VERSION, diagnosis.numbers())
     return diagnosis
+
+
+def is_diagnosed(store: Store, run_id: str) -> bool:
+    """Whether an up-to-date diagnosis is kept beside the run."""
+    known = "diagnosis" in store.measures(run_id, {"diagnosis": VERSION})
+    return known and (store.diagnosis_folder(run_id) / "numbers.json").is_file()
+
+
+def stored_diagnosis(store: Store, run_id: str) -> Diagnosis:
+    """The diagnosis kept beside the run; made and kept if there is none, or none that can be read."""
+    if is_diagnosed(store, run_id):
+        with suppress(BadInput):
+            return load_diagnosis(store.diagnosis_folder(run_id))
+    return measure_run(store, run_id)
 
 
 def world(path: Path) -> tuple[Task, Holdout, Encoding]:

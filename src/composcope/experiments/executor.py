@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -15,13 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from composcope.errors import ComposcopeError, RunFailed
+from composcope.experiments.examine import is_diagnosed, measure_run
 from composcope.experiments.plugins import load_plugin
+from composcope.experiments.run import run, using_threads
 from composcope.experiments.spec import NotComposition, Spec
 from composcope.experiments.store import Store
+from composcope.experiments.sweep import total_steps
 from composcope.kernels import Mode, keep_memory, status
 
 # A run whose worker dies is tried again; after so many deaths something else is wrong.
 MOST_LOSSES = 3
+# A diagnosis takes about as long as so many steps of training, at all sizes tried.
+DIAGNOSIS_STEPS = 300
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Outcome:
     failure: str = ""
 
 
-OnProgress = Callable[[int, Sequence[Outcome]], None]
+OnProgress = Callable[[float, Sequence[Outcome]], None]
 
 
 def run_all(
@@ -42,17 +47,22 @@ def run_all(
     plugins: Sequence[Path] = (),
     kernels: Mode = "auto",
     on_progress: OnProgress | None = None,
+    diagnosed: Collection[str] = (),
+    costs: Mapping[str, float] | None = None,
 ) -> list[Outcome]:
     """Do the runs that the store lacks, one worker a core by default, each stored as soon as it is done.
 
-    `on_progress(steps, outcomes)` hears several times a second how many training steps were made and which runs ended.
+    - `on_progress(work, outcomes)`: hears several times a second how much was done and which runs ended. The work of a
+      run is its number of steps, or what `costs` has for its id; costly runs are begun first.
+    - `diagnosed`: ids of runs that are diagnosed too, after training; a diagnosis counts as `DIAGNOSIS_STEPS` steps.
     """
     store.prepare()
     if kernels == "auto":
         status()  # compiles once, before every worker would
-    todo = {spec.run_id: spec for spec in specs if not store.has(spec.run_id)}
+    wanted = sorted(specs, key=lambda spec: -costs[spec.run_id]) if costs else specs
+    todo = {spec.run_id: spec for spec in wanted if missing(spec, store, diagnosed)}
     context = multiprocessing.get_context("spawn")
-    steps = context.Value("q", 0)
+    work = context.Value("d", 0.0)
     outcomes: list[Outcome] = []
     losses = 0
     while todo:
@@ -60,11 +70,14 @@ def run_all(
             min(workers or os.cpu_count() or 1, len(todo)),
             context,
             _start_worker,
-            (steps, [str(path) for path in plugins]),
+            (work, [str(path) for path in plugins]),
         )
         try:
-            futures = {pool.submit(_work, spec.to_dict(), str(store.folder), kernels) for spec in todo.values()}
-            for outcome in _outcomes(futures, lambda: on_progress and on_progress(steps.value, outcomes)):
+            futures = {
+                pool.submit(_work, spec.to_dict(), str(store.folder), kernels, run_id in diagnosed, a_step(spec, costs))
+                for run_id, spec in todo.items()
+            }
+            for outcome in _outcomes(futures, lambda: on_progress and on_progress(work.value, outcomes)):
                 outcomes.append(outcome)
                 del todo[outcome.run_id]
         except BrokenProcessPool:
@@ -74,6 +87,30 @@ def run_all(
         finally:
             _end(pool)
     return outcomes
+
+
+def a_step(spec: Spec, costs: Mapping[str, float] | None) -> float:
+    """The work of one training step."""
+    return costs[spec.run_id] / total_steps(spec) if costs else 1.0
+
+
+def workload(
+    specs: Sequence[Spec], store: Store, diagnosed: Collection[str] = (), costs: Mapping[str, float] | None = None
+) -> float:
+    """The work that `run_all` will do, as it is told to `on_progress`."""
+    total = 0.0
+    for spec in specs:
+        steps = 0 if store.has(spec.run_id) else total_steps(spec)
+        steps += DIAGNOSIS_STEPS if spec.run_id in diagnosed else 0
+        total += steps * a_step(spec, costs)
+    return total
+
+
+def missing(spec: Spec, store: Store, diagnosed: Collection[str] = ()) -> bool:
+    """Whether there is something left to do for the run."""
+    if not store.has(spec.run_id):
+        return True
+    return spec.run_id in diagnosed and not is_diagnosed(store, spec.run_id)
 
 
 def _outcomes(futures: set[Future[Outcome]], heartbeat: Callable[[], Any]) -> Any:
@@ -95,9 +132,9 @@ def _end(pool: ProcessPoolExecutor) -> None:
         process.join(5)
 
 
-def _start_worker(steps: Any, plugins: Sequence[str]) -> None:
-    global _steps
-    _steps = steps
+def _start_worker(work: Any, plugins: Sequence[str]) -> None:
+    global _done
+    _done = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.simplefilter("ignore", NotComposition)  # said once by the parent
@@ -115,20 +152,22 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(spec: dict[str, Any], folder: str, kernels: Mode) -> Outcome:
-    from composcope.experiments.run import run
-
-    value = Spec.from_dict(spec)
+def _work(spec: dict[str, Any], folder: str, kernels: Mode, diagnosed: bool, step_cost: float) -> Outcome:
+    value, store = Spec.from_dict(spec), Store(folder)
     try:
-        run(value, Store(folder), kernels=kernels, on_step=_count_step)
+        run(value, store, kernels=kernels, on_step=lambda step, module: _count(step_cost))
+        if diagnosed and not is_diagnosed(store, value.run_id):
+            with using_threads(1):
+                measure_run(store, value.run_id)
+            _count(step_cost * DIAGNOSIS_STEPS)
     except Exception as failure:  # one run's trouble is not the others'
         return Outcome(value.run_id, str(failure) if isinstance(failure, ComposcopeError) else repr(failure))
     return Outcome(value.run_id)
 
 
-_steps: Any = None
+_done: Any = None
 
 
-def _count_step(step: int, module: Any) -> None:
-    with _steps.get_lock():
-        _steps.value += 1
+def _count(work: float) -> None:
+    with _done.get_lock():
+        _done.value += work

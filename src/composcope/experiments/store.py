@@ -3,6 +3,7 @@
     store/store.json                      the format's version
     store/<run_id>/spec.json curve.csv weights.safetensors provenance.json [snapshots/<step>.safetensors] done.json
     store/<run_id>/measures/<name>.json   added later, each with its version and checksum
+    store/<run_id>/diagnosis/             added later: the maps behind the measures named "diagnosis"
     store/<run_id>/spec.json failed.json  a run that diverged, with the reason
 
 A run's folder is filled under a temporary name and renamed when complete, so it is there whole or not at all;
@@ -18,7 +19,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,6 +147,10 @@ class Store:
                 found[path.stem] = values
         return found
 
+    def diagnosis_folder(self, run_id: str) -> Path:
+        """Where a run's diagnosis is kept, with its maps."""
+        return self.folder / run_id / "diagnosis"
+
     def spec(self, run_id: str) -> Spec:
         return Spec.from_dict(_parse(self.folder / run_id / "spec.json", self._sealed(run_id, "spec.json")))
 
@@ -183,12 +188,12 @@ class Store:
         except Damaged as damage:
             return Record(run_id, "damaged", spec, {}, {}, str(damage))
 
-    def frame(self, verify: bool = False) -> "pd.DataFrame":
+    def frame(self, run_ids: Sequence[str] | None = None, verify: bool = False) -> "pd.DataFrame":
         """One row a run: its id, status, spec fields (`decoder.depth`), measures (`error.heldout_mse`) and seconds."""
         import pandas as pd
 
         rows = []
-        for run_id in self.run_ids():
+        for run_id in self.run_ids() if run_ids is None else run_ids:
             record = self.record(run_id, verify)
             row = {"run_id": run_id, "status": record.status, **flatten(record.spec), **flatten(record.measures)}
             rows.append({**row, "seconds": record.provenance.get("seconds"), "problem": record.problem})

@@ -3,7 +3,7 @@
 import itertools
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +13,9 @@ from composcope.errors import BadInput
 from composcope.experiments.run import train_spec, using_threads
 from composcope.experiments.spec import Spec, read_toml
 from composcope.kernels import Mode, using
+
+# Networks whose step takes longer than this, in seconds, are timed by one step instead of ten.
+SLOW_STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -101,20 +104,27 @@ def total_steps(spec: Spec) -> int:
     return spec.training.total_steps(spec.sampling.count(spec.task, spec.holdout))
 
 
-def estimate_seconds(specs: Sequence[Spec], kernels: Mode = "auto", steps: int = 10) -> float:
-    """Training time of all runs on one core, from timing a few steps of each different network once."""
+def estimate_seconds(
+    specs: Sequence[Spec], kernels: Mode = "auto", on_progress: Callable[[int, int], None] | None = None
+) -> list[float]:
+    """Each run's training time on one core, from timing a few steps of each different network once."""
     cost: dict[object, float] = {}
-    total = 0.0
-    for spec in specs:
+    seconds = []
+    for place, spec in enumerate(specs):
         network = (spec.decoder, spec.training.batch, spec.task.image_shape, spec.penalties)
         if network not in cost:
             with using_threads(1), using(kernels):
-                cost[network] = _seconds_a_step(spec, steps)
-        total += cost[network] * total_steps(spec)
-    return total
+                cost[network] = _seconds_a_step(spec, 1)
+                if cost[network] < SLOW_STEP:
+                    cost[network] = _seconds_a_step(spec, 10)
+        seconds.append(cost[network] * total_steps(spec))
+        if on_progress is not None:
+            on_progress(place + 1, len(specs))
+    return seconds
 
 
 def _seconds_a_step(spec: Spec, steps: int) -> float:
+    """The mean of so many steps, after one that warms up."""
     trial = replace(spec, training=replace(spec.training, epochs=None, steps=1 + steps, snapshots=()))
     marks: list[float] = []
     train_spec(trial, on_step=lambda step, module: marks.append(time.perf_counter()))

@@ -1,0 +1,202 @@
+"""Commands that make runs and list them: run, sweep, list, show."""
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, WorkersOption, app, load_plugins
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from composcope.experiments.spec import Spec
+    from composcope.experiments.store import Store
+
+
+@app.command()
+def run(
+    spec: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Change a field: --set decoder.depth=6. An empty value takes it out."
+        ),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, cuda:1, mps.")] = "cpu",
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="CPU threads; the same number, the same bytes.")] = 1,
+    kernels: KernelsOption = "auto",
+) -> None:
+    """Train one run, or load it if the store has it, and print what was measured."""
+    from composcope.experiments.run import run as run_spec
+    from composcope.experiments.spec import Spec, read_toml
+    from composcope.experiments.store import Store
+    from composcope.experiments.sweep import total_steps, with_settings
+    from composcope.kernels import keep_memory
+    from composcope.terminal import progress_bar
+
+    load_plugins(plugin)
+    value = Spec.from_dict(with_settings(read_toml(spec), set_ or []))
+    target = Store(store)
+    known = target.has(value.run_id)
+    if known:
+        result = run_spec(value, target)
+    else:
+        keep_memory()
+        steps = total_steps(value)
+        with progress_bar("training") as advance:
+            result = run_spec(
+                value, target, device, threads, kernels, on_step=lambda step, module: advance(step, steps)
+            )
+    print(f"run {result.run_id}: {'loaded from' if known else f'trained in {result.seconds:.1f} s, kept in'} {store}")
+    _print_measures(result.measures)
+
+
+@app.command()
+def sweep(
+    sweep: Annotated[Path, typer.Argument(help="TOML file with a table [base], a spec, and a table [vary] of lists.")],
+    workers: WorkersOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+    kernels: KernelsOption = "auto",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many runs there are and how long they may take.")
+    ] = False,
+) -> None:
+    """Train every combination of the listed values; what the store has is skipped, so the same command goes on."""
+    from composcope.experiments.store import Store
+    from composcope.experiments.sweep import Sweep
+
+    load_plugins(plugin)
+    specs = Sweep.from_toml(sweep).specs()
+    target = Store(store)
+    todo = [spec for spec in specs if not target.has(spec.run_id)]
+    print(f"{len(specs)} runs: {len(specs) - len(todo)} done, {len(todo)} to do")
+    if dry_run:
+        print(time_left(sum(estimated_costs(todo, kernels).values()), len(todo), workers))
+        return
+    _warn_of_extrapolation(todo)
+    run_with_progress(todo, target, workers, plugin or [], kernels)
+
+
+@app.command(name="list")
+def list_(store: StoreOption = DEFAULT_STORE) -> None:
+    """List the runs of a store: what differs between them and what came out."""
+    from composcope.experiments.store import Store
+    from composcope.terminal import print_table
+
+    frame = Store(store).frame(verify=True)
+    if frame.empty:
+        print(f"no runs in {store}")
+        return
+    print_table(_overview(frame).to_dict("records"))
+    for row in frame[frame["problem"] != ""].itertuples():
+        print(f"{row.status} {row.run_id}: {row.problem}")
+
+
+@app.command()
+def show(
+    run_id: Annotated[str, typer.Argument(help="The run's id, or as many of its first digits as are needed.")],
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+) -> None:
+    """Show one run: its spec, its split's certificate, measures, curve and provenance."""
+    from composcope.experiments.spec import Spec
+    from composcope.experiments.store import Store
+    from composcope.holdouts import split
+
+    load_plugins(plugin)
+    target = Store(store)
+    found = target.find(run_id)
+    record = target.record(found, verify=True)
+    print(f"run {found}: {record.status}" + (f", {record.problem}" if record.problem else ""))
+    if record.status == "damaged":
+        raise typer.Exit(1)
+    spec = Spec.from_dict(record.spec)
+    print(f"\n{spec.to_toml()}")
+    print(f"split: {split(spec.task, spec.holdout).certificate}")
+    if record.status == "failed":
+        raise typer.Exit(1)
+    _print_measures(record.measures)
+    curve = target.curve(found)
+    print(f"loss: {curve['loss'].iloc[0]:.3g} in epoch 1, {curve['loss'].iloc[-1]:.3g} in epoch {len(curve)}")
+    print("\n".join(f"{name}: {value}" for name, value in record.provenance.items()))
+
+
+def run_with_progress(
+    specs: "Sequence[Spec]",
+    store: "Store",
+    workers: int | None,
+    plugins: Sequence[Path] = (),
+    kernels: Literal["auto", "torch"] = "auto",
+    diagnosed: Collection[str] = (),
+    costs: Mapping[str, float] | None = None,
+) -> None:
+    """Do the runs with a progress bar; exit with 1 if some failed, after all were tried."""
+    from composcope.experiments.executor import run_all, workload
+    from composcope.terminal import progress_bar
+
+    total = workload(specs, store, diagnosed, costs)
+    with progress_bar(f"{len(specs)} runs") as advance:
+        outcomes = run_all(
+            specs, store, workers, plugins, kernels, lambda done, _: advance(done, total), diagnosed, costs
+        )
+    failures = [outcome for outcome in outcomes if outcome.failure]
+    for outcome in failures:
+        print(f"error: {outcome.failure}", file=sys.stderr)
+    if specs:
+        print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; kept in {store.folder}")
+    if failures:
+        raise typer.Exit(1)
+
+
+def estimated_costs(specs: "Sequence[Spec]", kernels: Literal["auto", "torch"] = "auto") -> dict[str, float]:
+    """Each run's seconds on one core, by id, with a progress bar since large networks take a while to time."""
+    from composcope.experiments.sweep import estimate_seconds
+    from composcope.terminal import progress_bar
+
+    with progress_bar("timing a few steps of each network") as advance:
+        seconds = estimate_seconds(specs, kernels, on_progress=advance)
+    return {spec.run_id: cost for spec, cost in zip(specs, seconds, strict=True)}
+
+
+def time_left(seconds: float, runs: int, workers: int | None) -> str:
+    """The estimate in words."""
+    import os
+
+    crew = workers or os.cpu_count() or 1
+    each = seconds / max(min(crew, runs), 1)
+    spoken = f"{each:.0f} s" if each < 120 else f"{each / 60:.0f} min" if each < 7200 else f"{each / 3600:.1f} h"
+    return f"about {spoken} with {crew} workers, from timing a few steps of each network"
+
+
+def _overview(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The columns worth a line in a terminal: what differs between the runs, and the main measures."""
+    settings = [name for name in frame.columns if not name.startswith(("error.", "diagnosis."))]
+    varied = [name for name in settings if "." in name and frame[name].nunique(dropna=False) > 1]
+    shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
+    verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score") if name in frame]
+    columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, "seconds"]
+    short = frame.reindex(columns=columns)
+    return short.rename(columns=lambda name: name.removeprefix("error.").removeprefix("diagnosis."))
+
+
+def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
+    from composcope.experiments.spec import warn_unless_composition
+
+    for spec in {(spec.task, spec.holdout): spec for spec in specs}.values():
+        warn_unless_composition(spec)
+
+
+def _print_measures(measures: Mapping[str, Mapping[str, Any]]) -> None:
+    from composcope.experiments.store import flatten
+
+    for name, values in measures.items():
+        flat = flatten(values)
+        parts = [f"{key} {value:.4g}" for key, value in flat.items() if isinstance(value, int | float)]
+        found = ", ".join(parts) if len(parts) <= 12 else f"{len(parts)} numbers, in Store.frame()"
+        print(f"measured {name}: {found}")

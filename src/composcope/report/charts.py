@@ -1,0 +1,114 @@
+"""Small drawings in numbers: lines over layers, and an effect beside its threshold. `parts.html` has the strokes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from composcope.diagnosis.summary import number
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 260, 130, 44, 8, 8, 22
+STRIP_WIDTH, STRIP_EDGE = 150, 8
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart; None where there is no value. `control`: drawn dashed and pale."""
+
+    label: str
+    values: Sequence[float | None]
+    control: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Where everything goes, in units of the drawing.
+
+    - `said`: all of it in words. `step`: from one place to the next; `rules`: heights and labels of the axis.
+    - `ends`: labels of the first and last place; `curves`: each line's style and points.
+    """
+
+    said: str
+    step: float
+    rules: list[tuple[float, str]]
+    ends: tuple[str, str]
+    curves: list[tuple[str, list[tuple[float, float]]]]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+
+def chart(title: str, drawn: Sequence[Line], places: Sequence[str], low: float, high: float) -> Chart | None:
+    """The lines over the named places, equally far apart, on an axis that holds at least low to high."""
+    known = [value for line in drawn for value in line.values if value is not None and math.isfinite(value)]
+    if not known:
+        return None
+    low, high = min(low, *known), max(high, *known)
+    if high - low < 1e-12:
+        low, high = low - 0.5, high + 0.5
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(places) - 1)
+
+    def y(value: float) -> float:
+        return round(TOP + (HEIGHT - TOP - BOTTOM) * (high - value) / (high - low), 1)
+
+    zero = (0.0,) if min(high, -low) > 0.15 * (high - low) else ()
+    curves: list[tuple[str, list[tuple[float, float]]]] = []
+    for line in drawn:
+        style = "control" if line.control else f"line{sum(kind != 'control' for kind, _ in curves)}"
+        points = [
+            (round(LEFT + step * place, 1), y(value))
+            for place, value in enumerate(line.values)
+            if value is not None and math.isfinite(value)
+        ]
+        curves.append((style, points))
+    rules = [(y(value), tick(value)) for value in dict.fromkeys((low, high, *zero))]
+    said = "; ".join(f"{line.label}: {_said(places, line.values)}" for line in drawn)
+    return Chart(f"{title}. {said}", step, rules, (places[0], places[-1]), curves)
+
+
+def _said(places: Sequence[str], values: Sequence[float | None]) -> str:
+    return ", ".join(f"{place} {number(value)}" for place, value in zip(places, values, strict=True))
+
+
+@dataclass(frozen=True)
+class Strip:
+    """An effect beside its threshold: the claimed side from `start` on, the interval, a dot a seed."""
+
+    start: float
+    extent: float
+    threshold: float
+    low: float
+    high: float
+    dots: list[float]
+    width: int = STRIP_WIDTH
+
+
+def strip(
+    values: Sequence[float], low: float | None, high: float | None, threshold: float, relation: str
+) -> Strip | None:
+    """The strip of an effect; None where there is none."""
+    if not values or low is None or high is None:
+        return None
+    least, most = min(*values, threshold), max(*values, threshold)
+    room = (most - least) * 0.12 or 1.0
+    scale = (STRIP_WIDTH - 2 * STRIP_EDGE) / (most - least + 2 * room)
+
+    def x(value: float) -> float:
+        return round(STRIP_EDGE + (value - least + room) * scale, 1)
+
+    start, end = (x(threshold), STRIP_WIDTH) if relation == ">" else (0, x(threshold))
+    return Strip(start, round(end - start, 1), x(threshold), x(low), x(high), [x(value) for value in values])
+
+
+def tick(value: float) -> str:
+    """A short label.
+
+    >>> tick(0.0), tick(1.0), tick(-1.234), tick(0.00412)
+    ('0', '1', '-1.2', '4.1e-3')
+    """
+    if value == 0 or 0.01 <= abs(value) < 1000:
+        return f"{value:.2g}"
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits}e{int(power)}"

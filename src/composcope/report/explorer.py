@@ -1,0 +1,274 @@
+"""The explorer: every image of a run over its latent grid, to be dragged through."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+import composcope
+from composcope.diagnosis import Diagnosis
+from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.errors import BadInput, ComposcopeError
+from composcope.experiments.store import Store
+from composcope.factors import column
+from composcope.measures.error import mse, position_error, shape_correlation
+from composcope.measures.geometry import differentiable
+from composcope.measures.grid import grid_index, grid_sizes, grid_steps
+from composcope.measures.superposition import edge_blend
+from composcope.paper.evidence import Run
+from composcope.paper.similarity import parts_alone
+from composcope.randomness import generator
+from composcope.report.maps import levels, outline
+from composcope.report.page import packed, render, write_page
+from composcope.report.titles import titles
+from composcope.tasks.base import Images, Task
+
+OnProgress = Callable[[int, int], None]
+Pixels = Float[Tensor, "n height width"]
+MOST_BYTES = 2**25  # of one run's images, before they are compressed
+BEYOND = 2.0  # pixels are kept to so many times the truth's range outside of it
+
+
+def write_explorer(store: Store, run_ids: Sequence[str], path: Path, on_progress: OnProgress | None = None) -> Path:
+    """A page on which the runs can be explored; one that is missing or damaged appears with the reason.
+
+    - `run_ids`: ids or beginnings of ids. `on_progress`: called with the runs done and their number.
+    """
+    runs, problems = [], {}
+    for asked in run_ids:
+        try:
+            run_id = store.find(asked)
+            runs.append(Run(store, store.spec(run_id)))
+        except ComposcopeError as error:
+            problems[asked] = str(error)
+    data = explorer_data(runs, problems, on_progress)
+    return write_page(render("explorer.html", explorer=data, version=composcope.__version__), path)
+
+
+def explorer_data(
+    runs: Sequence[Run], problems: Mapping[str, str] | None = None, on_progress: OnProgress | None = None
+) -> dict[str, Any]:
+    """What the explorer shows, ready to be embedded as "explorer-data".
+
+    - `problems`: runs that could not be opened, by id, and why; a run that cannot be explored joins them.
+    """
+    failed = dict(problems or {})
+    tasks: dict[Task, dict[str, Any]] = {}
+    told = []
+    for done, (run, name) in enumerate(zip(runs, titles([run.spec for run in runs]), strict=True)):
+        if on_progress is not None:
+            on_progress(done, len(runs))
+        try:
+            check_explorable(run)
+            order = grid_order(run)
+            tasks.setdefault(run.spec.task, task_data(run, order))
+            told.append({"title": name, "task": list(tasks).index(run.spec.task), **run_data(run, order)})
+        except ComposcopeError as error:
+            failed[f"{name} ({run.spec.run_id})"] = str(error)
+    if on_progress is not None:
+        on_progress(len(runs), len(runs))
+    reasons = [{"run": run, "reason": reason} for run, reason in failed.items()]
+    return {"tasks": list(tasks.values()), "runs": told, "problems": reasons}
+
+
+def check_explorable(run: Run) -> None:
+    """BadInput says why a run cannot be explored."""
+    spec, factors = run.spec, run.spec.task.factors
+    if spec.decoder.drawer(run.result.module) is None:
+        raise BadInput(f"{type(spec.decoder).__name__} draws no images")
+    if len(factors) > 2:
+        names = ", ".join(factor.name for factor in factors)
+        raise BadInput(f"the task has {len(factors)} factors ({names}); the explorer shows one or two")
+    size = len(run.parts.latents) * int(np.prod(spec.task.image_shape[1:]))
+    if size > MOST_BYTES:
+        raise BadInput(f"its images would take {size / 2**20:.0f} MB; {MOST_BYTES / 2**20:.0f} are allowed")
+
+
+def grid_order(run: Run) -> Tensor:
+    """Rows of the run's points in the grid's order, the first factor slowest, as in its diagnosis."""
+    factors = run.spec.task.factors
+    key = torch.zeros(len(run.parts.latents), dtype=torch.long)
+    for place, size in zip(grid_index(run.parts.latents, factors).unbind(1), grid_sizes(factors), strict=True):
+        key = key * size + place
+    order = key.argsort()
+    if not torch.equal(key[order], torch.arange(int(np.prod(grid_sizes(factors))))):
+        raise BadInput("its points are not the whole grid of its factors")
+    return order
+
+
+def task_data(run: Run, order: Tensor) -> dict[str, Any]:
+    """The truth over the grid, shared by all runs of the task. `scale`: the pixel values drawn black and white."""
+    task = run.spec.task
+    truth = run.truth[order]
+    return {
+        "factors": [{"name": factor.name, "values": list(factor.values)} for factor in task.factors],
+        "sizes": [*grid_sizes(task.factors), 1][:2],
+        "image": list(task.image_shape[1:]),
+        "scale": scale(truth),
+        "truth": packed_pixels(truth, scale(truth)),
+        "blank": numbers(mse(task.blank(len(truth)), truth)),
+        "positions": list(task.positions),
+    }
+
+
+def run_data(run: Run, order: Tensor) -> dict[str, Any]:
+    """A run's images, errors and layers over the grid."""
+    task, spec = run.spec.task, run.spec
+    truth, images = run.truth[order], run.images[order]
+    heldout, latents = run.parts.mask[order], run.parts.latents[order]
+    trained = trained_on(run, latents, heldout)
+    place = grid_index(latents, task.factors)
+    shown = [*grid_sizes(task.factors), 1][:2]
+    prediction, match = predicted(run, order)
+    errors = mse(images, truth)
+    notes = []
+    if task.image_shape[0] > 1:
+        notes.append(f"images are shown as the mean of their {task.image_shape[0]} channels")
+    if clipped := outside(images, scale(truth)):
+        notes.append(f"{clipped} pixels lie further than {BEYOND:g} ranges outside the truth's and are cut there")
+    diagnosis, problem = diagnosed(run)
+    notes += [f"no layers to show: {problem}"] if problem else []
+    where = None
+    if task.positions:
+        columns = [column(task.factors, name) for name in task.positions]
+        where = numbers(position_error(task.locate(images), latents[:, columns]))
+    return {
+        "id": spec.run_id,
+        "about": about(run),
+        "numbers": {name: run.error.get(name) for name in ("seen_mse", "heldout_mse", "blank_mse", "accuracy")},
+        "heldout": packed(heldout.numpy().astype(np.uint8)),
+        "outline": outline(heldout.reshape(shown)),
+        "trained": packed(trained.numpy().astype(np.uint8)),
+        "nearest": packed(nearest(place, trained, run).numpy().astype(np.int32)),
+        "outputs": packed_pixels(images, scale(truth)),
+        "error": numbers(errors),
+        "errors": [errors.min().item(), max(errors.max().item(), mse(task.blank(len(truth)), truth).max().item())],
+        "position_error": where,
+        "prediction": prediction,
+        "match": match,
+        "layers": [] if diagnosis is None else [layer_data(layer, heldout) for layer in diagnosis.layers.values()],
+        "notes": notes,
+    }
+
+
+def about(run: Run) -> str:
+    """The image's size, the hole and the seed."""
+    _, height, width = run.spec.task.image_shape
+    return f"{height} x {width} pixels, {run.spec.holdout!r} held out, seed {run.spec.seed}"
+
+
+def trained_on(run: Run, latents: Tensor, heldout: Bool[Tensor, "n"]) -> Bool[Tensor, "n"]:
+    """Which grid points the training set holds; all seen ones where it was drawn from between the grid's points."""
+    spec = run.spec
+    drawn = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    drawn = drawn[~drawn.isnan().any(1)]
+    place = grid_index(drawn, spec.task.factors)
+    if (place < 0).any():
+        return ~heldout
+    sizes = grid_sizes(spec.task.factors)
+    mask = torch.zeros(sizes, dtype=torch.bool)
+    mask[tuple(place.unbind(1))] = True
+    return mask.flatten()
+
+
+def nearest(place: Tensor, trained: Bool[Tensor, "n"], run: Run) -> Tensor:
+    """For each point the trained one that is the fewest grid steps away, the first of several; -1 if there is none."""
+    rows = trained.nonzero()[:, 0]
+    if not len(rows):
+        return torch.full((len(place),), -1)
+    factors = run.spec.task.factors
+    steps = [grid_steps(some, place[rows], factors).argmin(1) for some in place.split(1024)]
+    return rows[torch.cat(steps)]
+
+
+def predicted(run: Run, order: Tensor) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """A guess from what was seen, and its correlation with what is drawn: a sum of parts, or of a gap's two edges.
+
+    An image is `base + sign * sum of parts[i].images[parts[i].rows[point]]`; -1 where there is no guess.
+    """
+    task, heldout = run.spec.task, run.parts.mask[order]
+    place = grid_index(run.parts.latents[order], task.factors)
+    drawn = task.foreground(run.images[order])
+    if len(task.factors) == 2:
+        name, rows = "Superposition", list(place.unbind(1))
+        longest = range(max(grid_sizes(task.factors)))
+        width = task.factors[1].size
+        points = [min(i, task.factors[0].size - 1) * width + min(i, width - 1) for i in longest]
+        parts = parts_alone(run, order[points].tolist())
+        parts = [part[: factor.size] for part, factor in zip(parts, task.factors, strict=True)]
+    elif differentiable(task.factors) and heldout.any():
+        name = "Blend of the edges"
+        truth, latents = task.foreground(run.truth[order]), run.parts.latents[order]
+        parts = [edge_blend(truth, latents, heldout, task.factors, task.factors[0].name)]
+        rows = [torch.where(heldout, heldout.cumsum(0) - 1, -1)]
+    else:
+        return None, None
+    known = torch.stack(rows).amin(0) >= 0
+    total = torch.stack([part[row[known]] for part, row in zip(parts, rows, strict=True)]).sum(0)
+    match = torch.full((len(order),), torch.nan, dtype=torch.float64)
+    match[known] = shape_correlation(drawn[known], total)
+    packs = [
+        {"rows": packed(row.numpy().astype(np.int32)), "images": packed_pixels(part, scale(part))}
+        for part, row in zip(parts, rows, strict=True)
+    ]
+    return {"name": name, "base": task.background, "sign": -1 if task.dark else 1, "parts": packs}, numbers(match)
+
+
+def diagnosed(run: Run) -> tuple[Diagnosis | None, str]:
+    try:
+        return run.diagnosis, ""
+    except ComposcopeError as error:
+        return None, str(error)
+
+
+def layer_data(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> dict[str, Any]:
+    """log10 of a layer's volume element over the grid, its mean over seen points, and the liveliest units' maps."""
+    found: dict[str, Any] = {
+        "name": layer.name,
+        "shape": " x ".join(map(str, layer.shape)),
+        "volume": None,
+        "tuning": None,
+    }
+    if layer.geometry is not None:
+        volumes = layer.geometry.volumes
+        logs = layer.geometry.volume.double().clamp(min=volumes.floor).log10()
+        found["volume"] = {**numbers(logs), "centre": logs[~heldout].mean().item(), "gap": volumes.gap}
+    if layer.tuning is not None:
+        maps = layer.tuning.maps.flatten(1)
+        low, high = maps.amin(1, keepdim=True), maps.amax(1, keepdim=True)
+        flat = ((maps - low) / (high - low).clamp(min=1e-12)).nan_to_num(0)
+        ranges = torch.cat([low, high], 1).double().nan_to_num(0).tolist()
+        units = layer.tuning.shown.tolist()
+        found["tuning"] = {"units": units, "ranges": ranges, "maps": packed(levels(flat, 0, 1))}
+    return found
+
+
+def scale(images: Images) -> list[float]:
+    """0 to 1, or as far as the pixels go beyond."""
+    return [min(0.0, images.min().item()), max(1.0, images.max().item())]
+
+
+def outside(images: Images, shown: Sequence[float]) -> int:
+    """How many pixels lie too far outside a range to be kept."""
+    low, high = shown
+    room = BEYOND * (high - low)
+    return int(((images < low - room) | (images > high + room)).sum())
+
+
+def packed_pixels(images: Images, shown: Sequence[float]) -> dict[str, Any]:
+    """Images as bytes, with the values of the first and the last level; 255 is no value."""
+    low, high = shown
+    room = BEYOND * (high - low)
+    pixels: Pixels = images.float().mean(1)
+    least = max(min(low, pixels.min().item()), low - room)
+    most = min(max(high, pixels.max().item()), high + room)
+    return {**packed(levels(pixels, least, most)), "low": least, "high": most}
+
+
+def numbers(values: Tensor) -> dict[str, Any]:
+    """One number a point."""
+    return packed(values.numpy().astype(np.float32))

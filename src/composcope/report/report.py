@@ -1,0 +1,228 @@
+"""A reproduction as one page: the answer, the ledger of claims, every figure, an explorer, every run."""
+
+import base64
+import math
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from composcope import __version__
+from composcope.diagnosis.summary import number
+from composcope.errors import RunFailed
+from composcope.experiments.spec import Spec
+from composcope.experiments.store import Store
+from composcope.figures.style import as_bytes
+from composcope.paper.evidence import Run, varied
+from composcope.paper.ledger import Judgement, PartJudgement
+from composcope.paper.preset import PRESETS
+from composcope.report.answer import answer, explored, tally, who_composes
+from composcope.report.charts import strip
+from composcope.report.diagnosis_page import DRAWN
+from composcope.report.explorer import explorer_data
+from composcope.report.page import render, write_page
+from composcope.report.runs import RunRow, missing_row, run_row
+from composcope.reproduce.work import Asked, Made
+
+OnProgress = Callable[[int, int], None]
+SHOWN_DPI = 130  # pixels of the page an inch of a picture takes, so that its 8 points are readable
+
+
+def write_report(
+    store: Store,
+    asked: Asked,
+    made: Sequence[Made],
+    judgements: Sequence[Judgement],
+    path: Path,
+    on_progress: OnProgress | None = None,
+) -> Path:
+    """Write the page from what the store has; nothing is trained or measured for it.
+
+    - `on_progress`: called with the runs read and their number.
+    """
+    stored = store.run_ids()
+    rows = []
+    for done, run_id in enumerate(stored):
+        if on_progress is not None:
+            on_progress(done, len(stored))
+        rows.append(run_row(store, run_id))
+    rows += [missing_row(spec) for spec in missing_specs(store, asked)]
+    if on_progress is not None:
+        on_progress(len(stored), len(stored))
+    return write_page(report_text(store, asked, made, judgements, rows), path)
+
+
+def report_text(
+    store: Store, asked: Asked, made: Sequence[Made], judgements: Sequence[Judgement], rows: Sequence[RunRow]
+) -> str:
+    """The page. `rows`: the runs, those that are missing included."""
+    behind = about_figures(rows, made)
+    explored_runs = [Run(store, store.spec(row.run_id)) for row in explored(behind)]
+    return render(
+        "report.html",
+        version=__version__,
+        preset=asked.preset.name,
+        answer=answer(behind),
+        tally=tally(judgements),
+        who=who_composes(behind),
+        kinds=list(DRAWN.items()),
+        claims=[claim_view(judgement, made) for judgement in judgements],
+        figures=[figure_view(one, asked, store, judgements) for one in made],
+        cell=cell,
+        explorer=explorer_data(explored_runs),
+        rows=[row_view(row, made) for row in ordered(rows)],
+        verdicts=sorted({row.kind for row in rows if row.kind}),
+        footer=footer(store, rows, asked),
+    )
+
+
+def about_figures(rows: Sequence[RunRow], made: Sequence[Made]) -> list[RunRow]:
+    """The runs behind the pictures, on which the answer rests; all where no picture has any."""
+    behind = {run_id for one in made for run_id in one.run_ids}
+    return [row for row in rows if row.run_id in behind or not behind]
+
+
+def missing_specs(store: Store, asked: Asked) -> list[Spec]:
+    """Runs that the pictures and claims still need and that the store has no trace of."""
+    wanted: dict[str, Spec] = {}
+    for panel in asked.panels:
+        with suppress(RunFailed):  # a search that meets a damaged run; that is in the table
+            needed = panel.needed(varied(panel.plan(asked.preset), asked.settings), store)
+            wanted |= {spec.run_id: spec for spec in needed}
+    known = set(store.run_ids())
+    return [spec for run_id, spec in wanted.items() if run_id not in known]
+
+
+def claim_view(judgement: Judgement, made: Sequence[Made]) -> dict[str, Any]:
+    """A claim's row: the part that decides in front, every part behind it."""
+    parts = [part_view(part) for part in judgement.parts]
+    here = {one.panel.name for one in made}
+    deciding = next((p for p in parts if p["outcome"] == judgement.outcome), parts[0] if parts else None)
+    return {
+        "judgement": judgement,
+        "deciding": deciding,
+        "parts": parts,
+        "figures": [{"name": name, "here": name in here} for name in judgement.figures],
+    }
+
+
+def part_view(part: PartJudgement) -> dict[str, Any]:
+    spread = f"{number(part.low)} to {number(part.high)}" if len(part.values) > 1 else ""
+    return {
+        "measure": part.measure,
+        "reason": part.reason,
+        "outcome": part.outcome,
+        "effect": number(part.effect),
+        "value": part.effect if part.effect is not None and math.isfinite(part.effect) else "",
+        "interval": spread,
+        "claimed": f"{part.relation} {part.threshold:g}",
+        "seeds": len(part.values),
+        "strip": strip(part.values, part.low, part.high, part.threshold, part.relation),
+    }
+
+
+def figure_view(made: Made, asked: Asked, store: Store, judgements: Sequence[Judgement]) -> dict[str, Any]:
+    """A picture's section."""
+    claims = [judgement for judgement in judgements if made.panel.name in judgement.figures]
+    picture = None if made.picture is None else data_address(as_bytes(made.picture, "png"))
+    width = height = 0
+    if made.picture is not None:
+        width, height = (round(side * SHOWN_DPI) for side in made.picture.get_size_inches())
+    return {
+        "name": made.panel.name,
+        "title": made.panel.title,
+        "see": made.panel.see,
+        "picture": picture,
+        "width": width,
+        "height": height,
+        "missing": made.missing,
+        "rows": made.rows,
+        "runs": len(set(made.run_ids)),
+        "claims": claims,
+        "no_claim": made.panel.no_claim,
+        "command": command(made, asked, store),
+    }
+
+
+def data_address(content: bytes) -> str:
+    """A PNG inside the page."""
+    return f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def command(made: Made, asked: Asked, store: Store) -> str:
+    """What makes the picture."""
+    words = ["composcope", "reproduce", made.panel.name, "--preset", asked.preset.name]
+    if asked.preset != PRESETS.get(asked.preset.name):  # only the number of seeds can be changed
+        words += ["--seeds", str(len(asked.preset.seeds))]
+    for setting in asked.settings:
+        words += ["--set", setting]
+    return shlex.join([*words, "--store", str(store.folder)])
+
+
+def cell(value: object) -> dict[str, Any]:
+    """How a table shows a value, and what it is sorted by."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return {"text": "-" if value is None else str(value), "value": "", "number": False}
+    text = str(value) if isinstance(value, int) else number(value)
+    return {"text": text, "value": value if math.isfinite(value) else "", "number": True}
+
+
+def ordered(rows: Sequence[RunRow]) -> list[RunRow]:
+    """By what was trained, then seed; what is missing last."""
+    return sorted(rows, key=lambda row: (row.status == "missing", row.title, row.about, str(row.seed), row.run_id))
+
+
+def row_view(row: RunRow, made: Sequence[Made]) -> dict[str, Any]:
+    """A run's row, with words to filter by."""
+    used = [f"figure={one.panel.name}" for one in made if row.run_id in one.run_ids]
+    error = {name: row.error.get(name) for name in ("seen_mse", "heldout_mse", "blank_mse", "accuracy")}
+    composes = None if row.composes is None else round(100 * row.composes)
+    return {
+        "row": row,
+        "words": " ".join([row.run_id, row.status, row.about, f"seed={row.seed}", *used]),
+        "numbers": {name: cell(value) for name, value in error.items()},
+        "verdict": row.kind or ("" if row.status == "done" else row.status),
+        "composes": "" if composes is None else composes,
+    }
+
+
+def footer(store: Store, rows: Sequence[RunRow], asked: Asked) -> dict[str, Any]:
+    """What the numbers may depend on beyond the specs."""
+
+    def values(*names: str) -> list[str]:
+        told = {", ".join(f"{name} {row.provenance.get(name)}" for name in names) for row in rows if row.provenance}
+        return sorted(told)
+
+    return {
+        "store": str(store.folder),
+        "preset": asked.preset.name,
+        "settings": list(asked.settings),
+        "versions": values("composcope", "torch", "python"),
+        "machines": values("platform", "processor", "cores", "device"),
+        "seeds": sorted(
+            {str(row.seed) for row in rows if row.status != "missing" and row.seed is not None}, key=_number_first
+        ),
+        "time": duration(sum(row.seconds for row in rows)),
+        "statuses": {
+            name: sum(row.status == name for row in rows) for name in ("done", "failed", "damaged", "missing")
+        },
+        "ids": [row.run_id for row in rows if row.status != "missing"],
+    }
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(42.4), duration(75), duration(9000)
+    ('42 s', '1 min 15 s', '2 h 30 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _number_first(text: str) -> tuple[int, str]:
+    return (len(text), text)

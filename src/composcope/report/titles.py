@@ -1,0 +1,64 @@
+"""Runs told apart in a few words: what is coded how, drawn by what, trained on what."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from composcope.decoders.base import Decoder
+from composcope.encodings import Encoding, PerFactor
+from composcope.experiments.spec import Spec
+from composcope.experiments.store import flatten
+from composcope.sampling import Draws, Everything, Sampling, Stripes
+
+CODES = {"onehot": "one-hot"}
+DECODERS = {"cnn": "CNN", "mlp": "MLP", "lowrank": "low-rank", "pixelwise": "pixel-wise"}
+
+
+def title(spec: Spec) -> str:
+    """The code, the decoder, the training set and the penalties.
+
+    >>> import composcope as cs
+    >>> task, hole = cs.BumpTask(16), cs.Square(4, 11)
+    >>> title(cs.Spec(task, hole, cs.OneHot(), cs.CNN(), sampling=cs.Stripes(bumps=100)))
+    'one-hot, CNN, stripes + 100'
+    """
+    parts = [_code(spec.encoding), _decoder(spec.decoder), _data(spec.sampling)]
+    if spec.penalties:
+        parts.append(" + ".join(penalty.kind for penalty in spec.penalties))
+    return ", ".join(parts)
+
+
+def titles(specs: Sequence[Spec]) -> list[str]:
+    """Their titles; where several are the same, with the settings in which those runs differ."""
+    plain = [title(spec) for spec in specs]
+    often = Counter(plain)
+    found = []
+    for spec, name in zip(specs, plain, strict=True):
+        rivals = [flatten(other.to_dict()) for other, same in zip(specs, plain, strict=True) if same == name]
+        own = flatten(spec.to_dict())
+        told = [f"{key} {own[key]}" for key in own if any(rival.get(key) != own[key] for rival in rivals)]
+        found.append(f"{name} ({', '.join(told)})" if often[name] > 1 and told else name)
+    return found
+
+
+def _code(encoding: Encoding) -> str:
+    if isinstance(encoding, PerFactor):
+        return " and ".join(f"{name} {_code(each)}" for name, each in encoding.encodings.items())
+    return CODES.get(encoding.kind, encoding.kind)
+
+
+def _decoder(decoder: Decoder) -> str:
+    return DECODERS.get(decoder.kind, decoder.kind)
+
+
+def _data(sampling: Sampling) -> str:
+    if isinstance(sampling, Everything):
+        return "all seen"
+    if isinstance(sampling, Draws):
+        return f"{sampling.n} draws"
+    if not isinstance(sampling, Stripes):
+        return sampling.kind
+    some = f"{sampling.fraction:.0%}" if sampling.fraction is not None else f"{sampling.bumps or 0}"
+    if sampling.stripes == 0:
+        return f"{some} of the seen"
+    stripes = "stripes" if sampling.stripes is None else f"{sampling.stripes} stripes"
+    return stripes if some in ("0", "0%") else f"{stripes} + {some}"

@@ -1,0 +1,1 @@
+"""The paper from one command: what to run, which pictures to draw, which claims to judge."""

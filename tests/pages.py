@@ -1,0 +1,119 @@
+"""For the tests of pages: tiny runs in all states, and made-up figures and claims."""
+
+from dataclasses import replace
+
+import composcope as cs
+from composcope.experiments.examine import measure_run
+from composcope.experiments.run import run
+from composcope.figures.style import figure
+from composcope.paper.ledger import Judgement, PartJudgement
+from composcope.paper.panel import Panel
+from composcope.paper.preset import TINY
+from composcope.reproduce.work import Asked, Made
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def tiny(**changes):
+    """A run of milliseconds."""
+    spec = cs.Spec(
+        task=cs.BumpTask(8),
+        holdout=cs.Square(2, 5),
+        encoding=cs.Bump(),
+        decoder=cs.MLP(depth=1, width=8),
+        sampling=cs.Everything(),
+        training=cs.Training(steps=6, batch=16),
+    )
+    return replace(spec, **changes)
+
+
+SEEN = tiny()
+STRIPES = tiny(encoding=cs.OneHot(), sampling=cs.Stripes(bumps=9))
+TURNED = tiny(task=cs.RotationTask(angles=24), holdout=cs.Interval("angle", 160, 200), encoding=cs.Circle())
+UNDIAGNOSED, BROKEN, DAMAGED, FAILED, MISSING = (tiny(seed=seed) for seed in range(1, 6))
+
+
+def filled(store):
+    """Put runs in every state into the store: diagnosed, not diagnosed, with a torn diagnosis, damaged, failed."""
+    for spec in (SEEN, STRIPES, TURNED, UNDIAGNOSED, BROKEN, DAMAGED):
+        run(spec, store)
+    for spec in (SEEN, STRIPES, TURNED, BROKEN):
+        measure_run(store, spec.run_id)
+    (store.diagnosis_folder(BROKEN.run_id) / "arrays.npz").write_bytes(b"torn")
+    (store.folder / DAMAGED.run_id / "spec.json").write_text("{")
+    store.save_failure(FAILED, f"loss is not finite {HOSTILE}", {})
+    return store
+
+
+def plan(preset):
+    return {"seen": (SEEN,), "stripes": (STRIPES,), "more": (MISSING,)}
+
+
+def drawn(*, width=3.25):
+    picture = figure(width, 2)
+    picture.subplots().plot([0, 1], [1, 0])
+    return picture
+
+
+def panel(name, **changes):
+    asked = {
+        "title": f"Title of {name}",
+        "see": f"What to look at in {name}.",
+        "plan": plan,
+        "numbers": lambda evidence: None,
+        "draw": lambda numbers: drawn(),
+    }
+    return Panel(name, **{**asked, **changes})
+
+
+ROWS = [
+    {"code": code, "seed": seed, "error": error}
+    for code, seed, error in (("bump", 0, 0.02), ("rate", 1, 0.5), ("rate", 10, 1e-4))
+]
+
+
+def made_up():
+    """What was asked, one picture that is made and one that is not."""
+    first, second = panel("1b"), panel("2a", no_claim="it only illustrates")
+    made = [
+        Made(first, TINY, drawn(width=6.75), [dict(row) for row in ROWS], run_ids=(SEEN.run_id, STRIPES.run_id)),
+        Made(second, TINY, None, [], missing="no runs yet: more"),
+    ]
+    return Asked(TINY, [first, second], ()), made
+
+
+def part(outcome, values, **changes):
+    low, high = (min(values), max(values)) if values else (None, None)
+    mean = sum(values) / len(values) if values else None
+    return replace(
+        PartJudgement("the effect", ">", 0.5, "half of it", mean, low, high, tuple(values), outcome), **changes
+    )
+
+
+def claim(number, outcome, *parts, **changes):
+    made = Judgement(
+        number,
+        f"Statement number {number}.",
+        f"Sec. {number}",
+        ("1b",),
+        outcome,
+        "saw",
+        "",
+        3,
+        parts or (part(outcome, [0.7, 0.8, 0.9]),),
+    )
+    return replace(made, **changes)
+
+
+def claims():
+    return [
+        claim(1, "reproduced", known="Known remark of 1."),
+        claim(
+            2,
+            "not reproduced",
+            part("reproduced", [0.6, 0.7, 0.8]),
+            part("not reproduced", [0.1, 0.2, 0.3], measure="the other effect"),
+        ),
+        claim(3, "undetermined", part("undetermined", []), figures=("2a", "9z")),
+        claim(24, "reproduced"),
+    ]

@@ -1,0 +1,190 @@
+"""The whole catalogue at the tiny preset: one command, every figure, every claim, from the store alone."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import composcope as cs
+from composcope.paper.claims import CLAIMS
+from composcope.paper.evidence import Evidence, Known
+from composcope.paper.ledger import judge
+from composcope.paper.preset import PAPER, QUICK, TINY
+from composcope.reproduce.catalogue import CATALOGUE, select
+from composcope.reproduce.work import ask, keep, make, work
+
+pytestmark = pytest.mark.xdist_group("reproduce")
+
+PANELS = [f"1{letter}" for letter in "abcde"] + [f"2{letter}" for letter in "abcdef"]
+PANELS += [f"3{letter}" for letter in "abcd"] + [f"4{letter}" for letter in "abcdef"] + [str(n) for n in range(5, 16)]
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory, composcope_once):
+    """The store and the folder that `composcope reproduce --preset tiny` leaves."""
+    folder = tmp_path_factory.mktemp("reproduced")
+    store, out = folder / "runs", folder / "out"
+    result = composcope_once("reproduce", "--preset", "tiny", "--store", store, "--out", out)
+    assert result.code == 0, result.err
+    return result, cs.Store(store), out
+
+
+def test_every_figure_of_the_paper_is_there():
+    assert set(PANELS) <= set(CATALOGUE)
+    assert list(CATALOGUE)[: len(PANELS)] == PANELS
+
+
+def test_every_claim_is_there_once():
+    assert [claim.number for claim in CLAIMS] == list(range(1, 25))
+
+
+@pytest.mark.parametrize("panel", CATALOGUE.values(), ids=lambda panel: panel.name)
+def test_a_figure_has_a_claim_or_a_reason_for_none(panel):
+    shown = [claim.number for claim in CLAIMS if panel.name in claim.figures]
+    assert bool(shown) != bool(panel.no_claim)
+    assert panel.title
+    assert panel.see
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
+def test_a_claim_is_complete(claim):
+    assert claim.parts
+    assert all(part.reason and part.measure for part in claim.parts)
+    assert set(claim.figures) <= set(CATALOGUE)
+    assert claim.figures or all(part.exact for part in claim.parts)  # what follows from definitions needs no picture
+    assert re.search(r"Sec\.|App\.|Fig\.", claim.where)
+
+
+@pytest.mark.parametrize("preset", [QUICK, PAPER, TINY], ids=lambda preset: preset.name)
+def test_claims_need_no_run_that_figures_do_not(preset):
+    drawn = {spec.run_id for panel in CATALOGUE.values() for ss in panel.plan(preset).values() for spec in ss}
+    judged = {spec.run_id for claim in CLAIMS for ss in claim.plan(preset).values() for spec in ss}
+    assert judged <= drawn
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
+def test_a_claim_without_runs_is_undetermined(claim, store):
+    judgement = judge(claim, Evidence(TINY, claim.plan(TINY), Known(store)))
+    if not all(part.exact for part in claim.parts):
+        assert judgement.outcome == "undetermined"
+
+
+def test_the_plan_comes_first_and_the_ledger_last(reproduced):
+    result, store, out = reproduced
+    lines = result.out.splitlines()
+    assert lines[0] == f"preset tiny: {len(CATALOGUE)} figures, {len(CLAIMS)} claims"
+    assert re.match(r"\d+ runs: 0 in .*, \d+ to do now", lines[1])
+    assert lines[2].startswith("about ")
+    assert f"{len(CLAIMS)} claims: " in result.out
+    for path in (out / "figures", out / "tables", out / "claims.json", out / "report.html", store.folder):
+        assert str(path) in result.out
+
+
+def test_every_figure_is_drawn(reproduced):
+    _, _, out = reproduced
+    for name in CATALOGUE:
+        assert (out / "figures" / f"figure_{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (out / "figures" / f"figure_{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert (out / "tables" / f"figure_{name}.csv").read_text().count("\n") > 1
+
+
+def test_the_ledger_is_written(reproduced):
+    _, _, out = reproduced
+    ledger = json.loads((out / "claims.json").read_text())
+    assert ledger["preset"] == "tiny"
+    assert [claim["number"] for claim in ledger["claims"]] == list(range(1, 25))
+    assert {claim["outcome"] for claim in ledger["claims"]} <= {"reproduced", "not reproduced", "undetermined"}
+
+
+def test_runs_and_curves_are_written(reproduced):
+    _, store, out = reproduced
+    runs = (out / "runs.csv").read_text().splitlines()
+    assert len(runs) - 1 == len(store.run_ids())
+    assert "error.heldout_mse" in runs[0]
+    assert (out / "curves.csv").read_text().startswith("epoch,step,loss")
+
+
+def test_a_second_time_nothing_is_trained(reproduced, composcope_once):
+    _, store, out = reproduced
+    result = composcope_once("reproduce", "5", "--preset", "tiny", "--store", store.folder, "--out", out)
+    assert result.code == 0
+    assert "0 to do" in result.out
+    assert "runs done" not in result.out
+
+
+def test_figures_drawn_twice_are_the_same_bytes(reproduced, tmp_path):
+    _, store, out = reproduced
+    asked = ask(TINY, select([]), everything=True)
+    for panel in asked.panels:
+        for path in keep(make(asked, panel, Known(store)), tmp_path):
+            assert path.read_bytes() == (out / path.relative_to(tmp_path)).read_bytes(), path.name
+
+
+def test_claims_come_from_the_store_alone(reproduced, composcope_once):
+    result, store, _ = reproduced
+    printed = composcope_once("claims", "--preset", "tiny", "--store", store.folder)
+    assert printed.code == 0
+    assert printed.out.strip() in result.out
+
+
+def test_report_and_explorer_are_pages(reproduced, composcope_once, tmp_path):
+    _, store, out = reproduced
+    page = (out / "report.html").read_text()
+    assert all(f"figure {name}" in page.lower() or f"figure_{name}" in page for name in ("1a", "4c", "15"))
+    run_id = select(["1b"])[0].plan(TINY)["bump"][0].run_id
+    result = composcope_once("explore", run_id, "--store", store.folder, "--out", tmp_path / "explore.html")
+    assert result.code == 0
+    assert (tmp_path / "explore.html").read_text().startswith("<!doctype html>")
+
+
+def test_one_figure_trains_only_what_it_needs(folder, composcope):
+    result = composcope("reproduce", "3d", "--preset", "tiny", "--store", folder, "--out", folder.parent / "out")
+    assert result.code == 0
+    assert len(cs.Store(folder).run_ids()) == 8
+    assert {path.name for path in (folder.parent / "out" / "figures").iterdir()} == {"figure_3d.png", "figure_3d.pdf"}
+
+
+def test_a_figure_can_be_varied(folder, composcope):
+    arguments = ("reproduce", "3d", "--preset", "tiny", "--seeds", "1", "--store", folder, "--out", folder.parent)
+    result = composcope(*arguments, "--set", "penalties=[]", "--set", "task.sigma=2")
+    assert result.code == 0
+    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    assert len(runs) == 1  # without their penalties the four are the same run
+    assert runs[0].task.sigma == 2
+
+
+def test_dry_run_trains_nothing(folder, composcope):
+    result = composcope("reproduce", "--preset", "tiny", "--store", folder, "--dry-run")
+    assert result.code == 0
+    assert "about" in result.out
+    assert not folder.exists()
+
+
+def test_without_training_what_is_missing_is_said(folder, composcope):
+    out = folder.parent / "out"
+    result = composcope("reproduce", "9", "--preset", "tiny", "--no-train", "--store", folder, "--out", out)
+    assert result.code == 0
+    assert "figure 9: no runs yet: rotation" in result.out
+    assert not (out / "figures").exists()
+
+
+def test_searches_go_on_until_they_are_done(store):
+    asked = ask(TINY, select(["4c"]), everything=False)
+    first = work(asked, store)
+    assert first.later == len(first.runs) - len(first.todo) > 0
+    while (found := work(asked, store)).todo:
+        for spec in found.todo.values():
+            cs.run(spec, store)
+    assert make(asked, asked.panels[0], Known(store)).picture is not None
+
+
+def test_the_quick_preset_is_smaller_than_the_papers():
+    assert QUICK.size < PAPER.size
+    assert len(QUICK.with_seeds(5).seeds) == len(QUICK.with_seeds(5).few) == 5
+
+
+def test_every_figure_has_a_page():
+    pages = Path(__file__).parent.parent / "docs" / "figures"
+    numbers = {re.sub("[a-f]$", "", name) for name in CATALOGUE}
+    assert all((pages / f"{number}.md").is_file() for number in numbers - {"cures"})

@@ -1,0 +1,238 @@
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+import composcope as cs
+from composcope.experiments.examine import measure_run
+from composcope.experiments.run import run
+from composcope.report.answer import GROUPS, answer, explored, group, who_composes
+from composcope.report.report import command, missing_specs, write_report
+from composcope.report.runs import RunRow, run_row
+from pages import (
+    BROKEN,
+    DAMAGED,
+    FAILED,
+    HOSTILE,
+    MISSING,
+    SEEN,
+    STRIPES,
+    TURNED,
+    UNDIAGNOSED,
+    claim,
+    claims,
+    filled,
+    made_up,
+    part,
+    tiny,
+)
+
+
+def text_of(page):
+    """What a reader sees of a page: no markup, no scripts, no styles."""
+    seen = []
+
+    class Reader(HTMLParser):
+        quiet = 0
+
+        def handle_starttag(self, tag, attributes):
+            self.quiet += tag in ("script", "style")
+
+        def handle_endtag(self, tag):
+            self.quiet -= tag in ("script", "style")
+
+        def handle_data(self, data):
+            if not self.quiet:
+                seen.append(data)
+
+    Reader().feed(page)
+    return re.sub(r"\s+", " ", " ".join(seen))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A store with runs in every state."""
+    return filled(cs.Store(tmp_path_factory.mktemp("report") / "runs"))
+
+
+@pytest.fixture(scope="module")
+def page(runs, tmp_path_factory):
+    """Its report."""
+    asked, made = made_up()
+    return write_report(runs, asked, made, claims(), tmp_path_factory.mktemp("page") / "report.html").read_text()
+
+
+def test_every_claim_figure_and_run_is_there(page):
+    seen = text_of(page)
+    for judgement in claims():
+        assert judgement.statement in seen
+    assert "Known remark of 1." in seen
+    assert "2 of 4 claims" not in seen
+    assert "What to look at in 1b." in seen
+    assert "composcope reproduce 1b --preset tiny --store" in seen
+    assert page.count("data:image/png;base64,") == 1
+    for spec in (SEEN, STRIPES, TURNED, UNDIAGNOSED, BROKEN, DAMAGED, FAILED, MISSING):
+        assert page.count(f'id="run-{spec.run_id}"') == 1
+
+
+def test_a_picture_that_is_not_made_says_so(page):
+    assert "This picture is not made: no runs yet: more" in text_of(page)
+
+
+def test_runs_in_every_state_say_what_is_the_matter(page, runs):
+    seen = text_of(page)
+    assert f"not diagnosed: composcope measure {UNDIAGNOSED.run_id} --store {runs.folder}" in seen
+    assert "its diagnosis cannot be read" in seen
+    assert "is not what was written" in seen
+    assert "loss is not finite" in seen
+    assert "not run yet" in seen
+
+
+def test_nothing_is_diagnosed_for_a_report(page, runs):
+    assert not runs.diagnosis_folder(UNDIAGNOSED.run_id).exists()
+    assert (runs.diagnosis_folder(BROKEN.run_id) / "arrays.npz").read_bytes() == b"torn"
+
+
+def test_the_same_store_gives_the_same_bytes(page, runs, tmp_path):
+    asked, made = made_up()
+    assert write_report(runs, asked, made, claims(), tmp_path / "again.html").read_text() == page
+
+
+def test_a_claim_shows_the_part_that_decides(page):
+    row = page[page.index('id="claim-2"') : page.index('id="claim-2-more"')]
+    assert "0.200" in row
+    assert "0.700" not in row
+
+
+def test_an_empty_store_still_gives_a_page(store, tmp_path):
+    asked, _ = made_up()
+    seen = text_of(write_report(store, replace(asked, panels=()), [], [], tmp_path / "report.html").read_text())
+    assert "nothing can be said yet" in seen
+    assert "The store holds no runs." in seen
+
+
+def test_hostile_names_are_text(store, tmp_path):
+    factors = (cs.Factor(HOSTILE, range(4)), cs.Factor("y", range(4)))
+    latents = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0))
+    table = cs.TableTask(latents, torch.rand(16, 4, 4), factors).save(tmp_path / "table.npz")
+    spec = tiny(task=table, holdout=cs.Square(1, 2))
+    run(spec, store)
+    measure_run(store, spec.run_id)
+    store.save_failure(tiny(seed=3), HOSTILE, {"seconds": 1.0, "torch": HOSTILE})
+    (store.folder / tiny(seed=3).run_id / "spec.json").write_text(
+        json.dumps({"task": HOSTILE, "decoder": {"kind": HOSTILE}, "seed": HOSTILE})
+    )
+    asked, made = made_up()
+    made[0].rows.append({"code": HOSTILE, "seed": 1, "error": 0.0})
+    hostile = claim(1, "reproduced", part("reproduced", [1.0], measure=HOSTILE), statement=HOSTILE, known=HOSTILE)
+    page = write_report(store, asked, made, [hostile], tmp_path / "report.html").read_text()
+    assert HOSTILE not in page
+    assert text_of(page).count(HOSTILE) >= 6
+
+
+def test_a_run_with_an_unknown_plugin_keeps_its_diagnosis(store, no_new_kinds):
+    @cs.register("diagonal")
+    class Diagonal(cs.Holdout):
+        def contains(self, latents, factors=None):
+            return (latents[:, 0] == latents[:, 1]) & (latents[:, 0] > 1)
+
+    spec = tiny(holdout=Diagonal())
+    run(spec, store)
+    measure_run(store, spec.run_id)
+    del cs.Holdout.kinds["diagonal"]
+    row = run_row(store, spec.run_id)
+    assert row.shares is not None
+    assert row.title == "bump, mlp, everything"
+    assert "no images to show" in row.part["notes"]["samples"]
+    assert explored([row]) == []
+
+
+def test_a_row_says_what_was_measured(store):
+    run(SEEN, store)
+    found = measure_run(store, SEEN.run_id)
+    row = run_row(store, SEEN.run_id)
+    assert (row.status, row.problem, row.kind) == ("done", "", found.verdict.kind)
+    assert row.composes == found.verdict.score
+    assert row.error["heldout_mse"] == pytest.approx(found.error.heldout_mse, rel=1e-5)
+    assert row.title == "bump, MLP, all seen"
+    assert row.about == "mlp depth 1 width 8; bump size 8; square lo 2 hi 5 held out"
+
+
+def row(group_of, kind, seed=0, depth=1, **more):
+    """A judged run of two factors, as a table has it."""
+    specs = {
+        "seen": {},
+        "low-rank": {"decoder": {"kind": "lowrank"}, "penalties": []},
+        "stripes": {"sampling": {"kind": "stripes"}},
+        "stripes and bumps": {"sampling": {"kind": "stripes", "bumps": 10}},
+        "penalties": {"decoder": {"kind": "lowrank"}, "penalties": [{"kind": "entropy"}]},
+        "pixel-wise": {"decoder": {"kind": "pixelwise"}},
+    }
+    spec = {"decoder": {"kind": "cnn", "depth": depth}, "seed": seed, **specs[group_of]}
+    shares = {"composer": 1.0 if kind == "composes" else 0.25, "superposer": 0.0 if kind == "composes" else 0.75}
+    told = {"title": group_of, "about": "", "error": {}, "kind": kind, "shares": shares, "composition": True, **more}
+    part = {"factors": ("x", "y"), "samples": [1]}
+    return RunRow(f"{group_of}-{depth}-{seed}", "done", spec, {}, part=part, **told)
+
+
+def test_groups_follow_from_the_spec():
+    assert [group(row(name, "composes")) for name in GROUPS] == list(GROUPS)
+    bumps_only = row("stripes", "adds")
+    bumps_only.spec["sampling"].update(stripes=0, bumps=100)
+    assert group(bumps_only) == "seen"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "No run here has been judged"),
+        ([row("seen", "superposes"), row("seen", "composes")], "Mostly no: 1 of 2 decoders"),
+        ([row("seen", "composes")], "Mostly yes: 1 of 1 decoders"),
+        (
+            [row("seen", "superposes"), row("low-rank", "repeats"), row("penalties", "composes")],
+            "Not by itself, but when forced to: 0 of 2 decoders trained on seen combinations alone compose; 1 of 1",
+        ),
+        ([row("seen", "superposes"), row("pixel-wise", "other")], "Mostly no, even when forced to"),
+        ([row("stripes", "adds")], "No run here has been judged"),
+        ([row("seen", "composes", composition=False)], "No run here has been judged"),
+    ],
+)
+def test_the_answer_is_what_most_runs_do(rows, said):
+    assert answer(rows).startswith(said)
+
+
+def test_shares_of_a_group_are_means_over_its_runs():
+    (found,) = who_composes([row("seen", "superposes"), row("seen", "composes", seed=1)])
+    assert (found["runs"], found["composing"]) == (2, 1)
+    assert {one["name"]: one["share"] for one in found["shares"]} == {"composer": 0.625, "superposer": 0.375}
+
+
+def test_explored_runs_are_few_and_of_every_group():
+    rows = [row(name, "composes", seed, title=f"{name} {i}") for name in GROUPS for i in range(4) for seed in range(3)]
+    chosen = explored(rows)
+    assert len(chosen) == 12
+    assert [group(one) for one in chosen] == [name for name in GROUPS for _ in range(2)]
+    assert all(one.seed == 0 for one in chosen)
+    assert len({one.title for one in chosen}) == 12
+
+
+def test_of_equal_titles_the_one_with_most_seeds_is_explored():
+    rows = [row("seen", "composes", seed, depth) for depth, seeds in ((1, 1), (2, 3)) for seed in range(seeds)]
+    assert [one.run_id for one in explored(rows)] == ["seen-2-0"]
+
+
+def test_the_command_makes_the_picture_again(store):
+    asked, made = made_up()
+    assert command(made[0], asked, cs.Store("a b")).endswith("1b --preset tiny --store 'a b'")
+    varied = replace(asked, preset=asked.preset.with_seeds(5), settings=("decoder.depth=3",))
+    assert "--preset tiny --seeds 5 --set decoder.depth=3" in command(made[0], varied, store)
+
+
+def test_what_failed_is_not_missing(store):
+    asked, _ = made_up()
+    store.save_failure(MISSING, "diverged", {})
+    assert MISSING.run_id not in [spec.run_id for spec in missing_specs(store, asked)]
+    assert SEEN.run_id in [spec.run_id for spec in missing_specs(store, asked)]
