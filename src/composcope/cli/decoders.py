@@ -20,7 +20,9 @@ def diagnose(
     pick: Annotated[
         str | None, typer.Option(help="For a module that gives several things: the image's place or key.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for numbers.json and arrays.npz.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for a page to look at, diagnosis.html, numbers.json and arrays.npz.")
+    ] = None,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
 ) -> None:
@@ -29,6 +31,8 @@ def diagnose(
     from composcope.diagnosis import save_diagnosis
     from composcope.experiments import examine
     from composcope.experiments.store import Store
+    from composcope.report.diagnosis_page import write_diagnosis_page
+    from composcope.report.samples import module_samples, run_samples
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
@@ -42,15 +46,21 @@ def diagnose(
             module = examine.load_decoder(decoder, weights)
             place = int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
             found = diagnose_module(module, task, holdout, encoding, pick=place, on_progress=advance)
+            shown = module_samples(module, task, holdout, encoding, place)
+            title, settings = decoder, None
         elif spec or weights or pick:
             raise BadInput(f"{decoder}: --spec, --weights and --pick belong to a module, path/file.py:function")
         else:
             target = Store(store)
-            found = examine.diagnose_run(target, target.find(decoder), on_progress=advance)
+            run_id = target.find(decoder)
+            found = examine.diagnose_run(target, run_id, on_progress=advance)
+            shown = run_samples(target, run_id)
+            title, settings = f"Run {run_id}", target.spec(run_id)
     print(found.summary())
     if out is not None:
         save_diagnosis(found, out)
-        print(f"kept in {out}")
+        page = write_diagnosis_page(found, out / "diagnosis.html", title, settings, shown)
+        print(f"kept in {out}; to look at: {page}")
 
 
 @app.command()

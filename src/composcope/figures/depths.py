@@ -63,7 +63,7 @@ PANELS = (
     Panel(
         "2a",
         "Linear probes by layer, bump code",
-        "How well a linear readout tells x and y from each layer, from the code (0) to the image (1), for every depth.",
+        "How well a linear readout tells x and y from each layer, beside networks before training and true images.",
         depths.bump_cnns,
         layers.probes,
         draw_relative,

@@ -1,7 +1,6 @@
 """The look that all figures share, and how they are saved: the same numbers give the same bytes."""
 
 import io
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -9,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
 
 MARK = "#D55E00"  # vermilion of the Okabe-Ito palette: what is withheld
@@ -39,15 +38,6 @@ def figure(width: float, height: float) -> Figure:
         return empty
 
 
-def save(drawn: Figure, stem: Path) -> list[Path]:
-    """Write the figure as PNG and PDF and return their paths."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = [stem.with_suffix(".png"), stem.with_suffix(".pdf")]
-    for path in paths:
-        path.write_bytes(as_bytes(drawn, path.suffix[1:]))
-    return paths
-
-
 def as_bytes(drawn: Figure, kind: str) -> bytes:
     """The figure as a PNG or PDF file's contents. It is laid out once, which takes longer than all the rest."""
     stamps: dict[str, Any] = {"CreationDate": None, "ModDate": None} if kind == "pdf" else {"Software": None}
@@ -56,8 +46,19 @@ def as_bytes(drawn: Figure, kind: str) -> bytes:
         if drawn.get_layout_engine() is not None:
             drawn.draw_without_rendering()
             drawn.set_layout_engine("none")
+            _settle(drawn)
         drawn.savefig(kept, format=kind, metadata=stamps)
     return kept.getvalue()
+
+
+def _settle(part: Figure | SubFigure) -> None:
+    """Round where the layout put things: its solver's last digits differ from time to time."""
+    for inner in part.subfigs:
+        inner.bbox_relative.set_points(inner.bbox_relative.get_points().round(6))
+        _settle(inner)
+    for axes in part.axes:
+        left, bottom, width, height = (round(side, 6) for side in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def stamp(drawn: Figure, text: str) -> None:

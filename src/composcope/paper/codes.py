@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from jaxtyping import Bool, Float
@@ -25,6 +26,7 @@ CODES: dict[str, Encoding] = {"bump": Bump(), "rate": Rate(), "one-hot": OneHot(
 SLOW = ("rate", "positional")
 
 
+@cache
 def spec(preset: Preset, code: str, seed: int, holdout: Holdout | None = None, decoder: Decoder | None = None) -> Spec:
     """The run that most figures vary: dark bumps, a square hole, a CNN."""
     return Spec(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from composcope.diagnosis import Diagnosis
+from composcope.errors import BadInput
 from composcope.experiments.examine import stored_diagnosis
 from composcope.experiments.run import Result, load, outputs
 from composcope.experiments.spec import Spec
@@ -53,8 +54,10 @@ class Run:
     @cached_property
     def images(self) -> Images:
         """What the decoder draws over the whole grid."""
-        codes = self.spec.encoding.encode(self.parts.latents, self.spec.task.factors)
-        return outputs(self.spec.decoder.drawer(self.result.module), codes)
+        drawer = self.spec.decoder.drawer(self.result.module)
+        if drawer is None:
+            raise BadInput(f"run {self.spec.run_id}: {type(self.spec.decoder).__name__} draws no images")
+        return outputs(drawer, self.spec.encoding.encode(self.parts.latents, self.spec.task.factors))
 
 
 class Evidence(Mapping[str, Sequence[Run]]):

@@ -82,7 +82,7 @@ def largest_fall(curve: Float[Tensor, "layers"]) -> float:
 def unevenness(curve: Float[Tensor, "layers"]) -> float:
     """The largest fall from one layer to the next over the mean absolute step; 1 if it falls evenly, NaN if flat.
 
-    >>> unevenness(torch.tensor([1.0, 0.9, 0.8])), unevenness(torch.tensor([1.0, 1.0, 0.8]))
+    >>> unevenness(torch.tensor([1.0, 0.75, 0.5])), unevenness(torch.tensor([1.0, 1.0, 0.5]))
     (1.0, 2.0)
     """
     steps = curve.diff()

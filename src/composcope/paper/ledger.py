@@ -149,6 +149,31 @@ def rows(judgements: Sequence[Judgement]) -> list[dict[str, object]]:
     return found
 
 
+def as_markdown(judgements: Sequence[Judgement], preset: Preset) -> str:
+    """The ledger as a page: a table of the outcomes, then each claim with its inequalities and remarks."""
+    lines = [
+        f"# The ledger, preset {preset.name}",
+        "",
+        "| claim | | outcome | seeds | figures |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {one.number} | {one.statement} | {one.outcome} | {one.seeds} | {', '.join(one.figures)} |"
+        for one in judgements
+    ]
+    for one in judgements:
+        lines += ["", f"## {one.number}: {one.outcome}", "", f"{one.statement} ({one.where})", ""]
+        lines += ["| measure | effect | interval | claimed | outcome | why there |", "|---|---|---|---|---|---|"]
+        for part in one.parts:
+            effect = "no runs" if part.effect is None else f"{part.effect:.3g}"
+            spread = "" if part.low is None else f"{part.low:.3g} to {part.high:.3g}"
+            claimed = f"{part.relation} {part.threshold:.3g}"
+            cells = (part.measure, effect, spread, claimed, part.outcome, part.reason)
+            lines.append(" | ".join(["", *(cell.replace("|", r"\|") for cell in cells), ""]).strip())
+        lines += ["", one.known] if one.known else []
+    return "\n".join(lines) + "\n"
+
+
 def as_data(judgements: Sequence[Judgement], preset: Preset) -> dict[str, Any]:
     """The ledger as plain data, for claims.json."""
     return {"preset": preset.name, "claims": [asdict(judgement) for judgement in judgements]}

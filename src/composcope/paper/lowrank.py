@@ -1,6 +1,7 @@
 """Figures 3 and 6: the cure by architecture, low-rank embeddings with and without each penalty."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from jaxtyping import Float
@@ -26,6 +27,7 @@ ABLATION: dict[str, tuple[Penalty, ...]] = {
 }
 
 
+@cache
 def spec(preset: Preset, penalties: str, seed: int) -> Spec:
     """A bright, wider bump, a corner withheld, one-hot codes."""
     return Spec(

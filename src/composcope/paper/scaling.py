@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ KINDS = ("bumps", "stripes")
 LAWS = {"bumps": 3, "stripes": 1}  # the paper's powers of N
 
 
+@cache
 def spec(preset: Preset, size: int, sampling: Sampling, seed: int) -> Spec:
     """Bright bumps at real-valued centres, a hole of about 0.4 of the side in the middle, a fixed number of steps."""
     return Spec(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from jaxtyping import Float
 from torch import Tensor
@@ -18,6 +19,7 @@ from composcope.sampling import Stripes, single_values
 from composcope.tasks.base import Images
 
 
+@cache
 def spec(preset: Preset, seed: int, bumps: int, stripes: int | None = None) -> Spec:
     """The failing one-hot run, trained on stripes (all by default) and so many bumps instead."""
     return replace(

@@ -13,7 +13,6 @@ from composcope.diagnosis.summary import number
 from composcope.errors import RunFailed
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
-from composcope.figures.style import as_bytes
 from composcope.paper.evidence import Run, varied
 from composcope.paper.ledger import Judgement, PartJudgement
 from composcope.paper.preset import PRESETS
@@ -125,7 +124,7 @@ def part_view(part: PartJudgement) -> dict[str, Any]:
 def figure_view(made: Made, asked: Asked, store: Store, judgements: Sequence[Judgement]) -> dict[str, Any]:
     """A picture's section."""
     claims = [judgement for judgement in judgements if made.panel.name in judgement.figures]
-    picture = None if made.picture is None else data_address(as_bytes(made.picture, "png"))
+    picture = None if made.picture is None else data_address(made.png)
     width = height = 0
     if made.picture is not None:
         width, height = (round(side * SHOWN_DPI) for side in made.picture.get_size_inches())

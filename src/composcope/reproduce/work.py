@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -12,10 +13,10 @@ from composcope.decoders.image_encoder import ImageEncoder
 from composcope.experiments.executor import missing
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
-from composcope.figures.style import save, stamp
+from composcope.figures.style import as_bytes, stamp
 from composcope.paper.claims import CLAIMS
 from composcope.paper.evidence import Evidence, Known, Rows, varied
-from composcope.paper.ledger import Claim, Judgement, as_data, judge
+from composcope.paper.ledger import Claim, Judgement, as_data, as_markdown, judge
 from composcope.paper.panel import Panel
 from composcope.paper.preset import Preset
 
@@ -58,6 +59,11 @@ class Made:
     rows: Rows
     missing: str = ""
     run_ids: tuple[str, ...] = ()
+
+    @cached_property
+    def png(self) -> bytes:
+        """The picture as a file's contents, none if there is no picture."""
+        return b"" if self.picture is None else as_bytes(self.picture, "png")
 
 
 def ask(preset: Preset, panels: Sequence[Panel], everything: bool, settings: Sequence[str] = ()) -> Asked:
@@ -125,7 +131,11 @@ def keep(made: Made, out: Path) -> list[Path]:
     """Write the picture and its table."""
     if made.picture is None:
         return []
-    paths = save(made.picture, out / "figures" / f"figure_{made.panel.name}")
+    stem = out / "figures" / f"figure_{made.panel.name}"
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_suffix(".png"), stem.with_suffix(".pdf")]
+    paths[0].write_bytes(made.png)
+    paths[1].write_bytes(as_bytes(made.picture, "pdf"))
     table = out / "tables" / f"figure_{made.panel.name}.csv"
     table.parent.mkdir(parents=True, exist_ok=True)
     with open(table, "w", newline="") as file:
@@ -136,10 +146,11 @@ def keep(made: Made, out: Path) -> list[Path]:
 
 
 def keep_ledger(judgements: Sequence[Judgement], preset: Preset, out: Path) -> Path:
-    """Write claims.json."""
+    """Write claims.json, and claims.md to read."""
     path = out / "claims.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(as_data(judgements, preset), indent=1) + "\n")
+    path.with_suffix(".md").write_text(as_markdown(judgements, preset))
     return path
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from composcope.paper.evidence import Evidence, Known
-from composcope.paper.ledger import Claim, Part, interval, judge, rows
+from composcope.paper.ledger import Claim, Part, as_markdown, interval, judge, rows
 from composcope.paper.preset import TINY
 
 NOTHING = {}
@@ -82,3 +82,11 @@ def test_interval_narrows_with_seeds_and_is_the_same_every_time():
 def test_interval_of_three_is_their_range():
     assert interval([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0)
     assert interval([]) == (None, None, None)
+
+
+def test_the_page_has_every_claim_and_inequality(evidence):
+    bars = Part("|a gap|", lambda evidence: [2.0] * 3, ">", 1.0, "a reason")
+    page = as_markdown([judge(claim(bars, part([])), evidence)], TINY)
+    assert "| 1 | something holds | undetermined | 0 | 1a |" in page
+    assert r"| \|a gap\| | 2 | 2 to 2 | > 1 | reproduced | a reason |" in page
+    assert "| an effect | no runs |" in page
