@@ -15,7 +15,7 @@ test: $(VENV)/developer browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: $(VENV)/developer
 	@for name in training kernels measures diagnosis; do file=benchmarks/results/$$name.txt; \

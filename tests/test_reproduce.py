@@ -14,8 +14,6 @@ from composcope.paper.preset import PAPER, QUICK, TINY
 from composcope.reproduce.catalogue import CATALOGUE, select
 from composcope.reproduce.work import ask, keep, make, work
 
-pytestmark = pytest.mark.xdist_group("reproduce")
-
 PANELS = [f"1{letter}" for letter in "abcde"] + [f"2{letter}" for letter in "abcdef"]
 PANELS += [f"3{letter}" for letter in "abcd"] + [f"4{letter}" for letter in "abcdef"] + [str(n) for n in range(5, 16)]
 

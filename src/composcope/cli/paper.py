@@ -159,8 +159,8 @@ def _train(asked: "Asked", store: "Store", workers: int | None, plugins: Sequenc
     from composcope.experiments.executor import workload
     from composcope.reproduce.work import work
 
-    print(f"preset {asked.preset.name}: {len(asked.panels)} figures, {len(asked.claims)} claims")
     round_ = work(asked, store)
+    print(f"preset {asked.preset.name}: {len(asked.panels)} figures, {len(asked.claims)} claims")
     print(f"{len(round_.runs)} runs: {round_.done} in {store.folder}, {len(round_.todo)} to do now", end="")
     print(f"; up to {round_.later} more, as searches go on" if round_.later else "")
     while round_.todo:

@@ -32,8 +32,8 @@ def test_rotation_and_shift_of_activations_change_no_score(seed, width):
     activations = (grid.double() @ normal(2, width, seed=seed) / 5).relu() + 0.1 * normal(36, width, seed=seed)
     turned = activations @ rotation(width, seed) - 2
     before, after = (linear_probes(a, grid, factors, heldout)["x"] for a in (activations, turned))
-    assert before.cross_validated == pytest.approx(after.cross_validated, abs=1e-6)
-    assert before.heldout == pytest.approx(after.heldout, abs=1e-6)
+    assert before.cross_validated == pytest.approx(after.cross_validated, abs=1e-4)
+    assert before.heldout == pytest.approx(after.heldout, abs=1e-4)
 
 
 def test_a_gram_matrix_summed_over_chunks_is_enough():

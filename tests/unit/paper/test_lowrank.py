@@ -10,6 +10,7 @@ from composcope.figures.lowrank import PANELS
 from composcope.paper import lowrank
 from composcope.paper.bands import axis_variances, effective_rank, mean_rank, own_axis_share
 from composcope.paper.claims import lowrank as claims
+from composcope.paper.claims.effects import difference
 from composcope.paper.evidence import Evidence, Known, Run
 from composcope.paper.ledger import judge
 from composcope.paper.preset import TINY
@@ -173,7 +174,7 @@ def test_the_order_of_the_ablation():
     assert values == pytest.approx([-log3, log3, log3, -2, -2 - log3, 2, -1])
     turned = made_ablation(none=1e-2, entropy=3e-2, variance=1e-4, both=1e-3)
     assert claims.above_the_rest(turned)[0] < 0
-    assert claims.apart("both", "variance", claims.HELDOUT)(turned) == pytest.approx([1, 1])
+    assert difference("both", "variance", claims.HELDOUT)(turned) == pytest.approx([1, 1])
 
 
 def test_differences_are_of_the_same_seed():
@@ -181,7 +182,7 @@ def test_differences_are_of_the_same_seed():
         "none": [made_run("none", 1, heldout_mse=1.0), made_run("none", 0, heldout_mse=0.1)],
         "both": [made_run("both", 0, heldout_mse=0.01)],
     }
-    assert claims.apart("both", "none", claims.HELDOUT)(Made(runs)) == pytest.approx([-1])
+    assert difference("both", "none", claims.HELDOUT)(Made(runs)) == pytest.approx([-1])
 
 
 @pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: str(claim.number))
