@@ -8,7 +8,7 @@ import pytest
 
 import composcope as cs
 from composcope.paper.claims import CLAIMS
-from composcope.paper.evidence import Evidence, Known
+from composcope.paper.evidence import Evidence, Known, varied
 from composcope.paper.ledger import judge
 from composcope.paper.preset import PAPER, QUICK, TINY
 from composcope.reproduce.catalogue import CATALOGUE, select
@@ -150,6 +150,46 @@ def test_a_figure_can_be_varied(folder, composcope):
     runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
     assert len(runs) == 1  # without their penalties the four are the same run
     assert runs[0].task.sigma == 2
+
+
+def test_one_penalty_can_be_varied(folder, composcope):
+    arguments = ("reproduce", "3d", "--preset", "tiny", "--seeds", "1", "--store", folder, "--out", folder.parent / "o")
+    result = composcope(*arguments, "--set", "penalties.variance.weight=0.5")
+    assert result.code == 0
+    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    weights = sorted(tuple((penalty.kind, penalty.weight) for penalty in run.penalties) for run in runs)
+    assert weights == [(), (("entropy", 0.1),), (("entropy", 0.1), ("variance", 0.5)), (("variance", 0.5),)]
+    ledger = json.loads((folder.parent / "o" / "claims.json").read_text())
+    assert ledger["settings"] == ["penalties.variance.weight=0.5"]
+
+
+def test_a_setting_cannot_make_seeds_of_one_run():
+    plan = varied(select(["3d"])[0].plan(TINY), ["seed=0"])
+    assert {len(specs) for specs in plan.values()} == {1}
+
+
+def test_a_damaged_run_costs_its_figure_and_not_the_rest(folder, composcope):
+    out = folder.parent / "out"
+    arguments = ("--preset", "tiny", "--store", folder, "--out", out)
+    assert composcope("reproduce", "3", "9", *arguments).code == 0
+    run_id = select(["9"])[0].plan(TINY)["rotation"][0].run_id
+    (folder / run_id / "weights.safetensors").write_bytes(b"moths")
+    result = composcope("reproduce", "3", "9", "--no-train", *arguments)
+    assert result.code == 0
+    assert f"figure 9: {folder / run_id}" in result.out
+    assert (out / "figures" / "figure_3d.png").is_file()
+    assert not (out / "figures" / "figure_9.png").exists()
+    assert "checksum" in (out / "report.html").read_text()
+
+
+def test_a_failed_run_costs_its_figure_and_not_the_rest(folder, composcope):
+    out = folder.parent / "out"
+    arguments = ("--preset", "tiny", "--seeds", "1", "--store", folder, "--out", out)
+    result = composcope("reproduce", "3d", "1a", *arguments, "--set", "training.lr=1e30")
+    assert result.code == 1
+    assert "diverged" in result.err
+    assert (out / "figures" / "figure_1a.png").is_file()
+    assert (out / "report.html").is_file()
 
 
 def test_dry_run_trains_nothing(folder, composcope):

@@ -1,5 +1,6 @@
 """Commands that reproduce the paper and show it: reproduce, claims, report, explore."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from composcope.reproduce.work import Asked, Made
 
 PresetOption = Annotated[
-    str, typer.Option(help="quick: reduced sizes, minutes; paper: the authors' sizes, hours, resumable.")
+    str, typer.Option(help="quick: reduced sizes, minutes; paper: the authors' sizes, days, resumable and by pieces.")
 ]
 SeedsOption = Annotated[int | None, typer.Option(min=1, max=1000, help="So many seeds in every run's place.")]
 FiguresArgument = Annotated[
@@ -58,10 +59,11 @@ def reproduce(
     load_plugins(plugin)
     asked = _asked(preset, seeds, figures or [], set_ or [])
     target = Store(store)
-    if not no_train and not _train(asked, target, workers, plugin or [], dry_run):
+    failed = [] if no_train and not dry_run else _train(asked, target, workers, plugin or [], dry_run)
+    if dry_run:
         return
     made, judgements = _look(asked, target, out)
-    ledger = keep_ledger(judgements, asked.preset, out)
+    ledger = keep_ledger(judgements, asked, out)
     keep_runs(made, target, out)
     _print_ledger(judgements)
     with progress_bar("report") as advance:
@@ -70,6 +72,9 @@ def reproduce(
     print(f"\n{drawn} figures: {out / 'figures'}, their numbers: {out / 'tables'}, the ledger: {ledger}")
     print(f"report: {report}")
     print(f"results: {store} (composcope list --store {store})")
+    if failed:
+        print(f"error: {len(failed)} runs failed, so that some figures or claims may lack them", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -154,8 +159,8 @@ def _preset(name: str) -> "Preset":
     return PRESETS[name]
 
 
-def _train(asked: "Asked", store: "Store", workers: int | None, plugins: Sequence[Path], dry_run: bool) -> bool:
-    """Print the plan and, unless that is all, do it, round after round while searches ask for more."""
+def _train(asked: "Asked", store: "Store", workers: int | None, plugins: Sequence[Path], dry_run: bool) -> list[str]:
+    """Print the plan and, unless that is all, do it, in rounds while searches ask for more; the runs that failed."""
     from composcope.experiments.executor import workload
     from composcope.reproduce.work import work
 
@@ -163,18 +168,18 @@ def _train(asked: "Asked", store: "Store", workers: int | None, plugins: Sequenc
     print(f"preset {asked.preset.name}: {len(asked.panels)} figures, {len(asked.claims)} claims")
     print(f"{len(round_.runs)} runs: {round_.done} in {store.folder}, {len(round_.todo)} to do now", end="")
     print(f"; up to {round_.later} more, as searches go on" if round_.later else "")
-    while round_.todo:
-        specs = list(round_.todo.values())
+    failed: list[str] = []
+    while specs := [spec for run_id, spec in round_.todo.items() if run_id not in failed]:
         costs = estimated_costs(specs)
         seconds = workload(specs, store, round_.diagnosed, costs)
         print(time_left(seconds, len(specs), workers))
         if dry_run:
-            return False
-        run_with_progress(specs, store, workers, plugins, diagnosed=round_.diagnosed, costs=costs)
+            break
+        failed += run_with_progress(specs, store, workers, plugins, diagnosed=round_.diagnosed, costs=costs)
         round_ = work(asked, store)
-        if round_.todo:
-            print(f"the searches ask for {len(round_.todo)} more runs")
-    return not dry_run
+        if more := len(round_.todo.keys() - set(failed)):
+            print(f"the searches ask for {more} more runs")
+    return failed
 
 
 def _look(asked: "Asked", store: "Store", out: Path | None = None) -> "tuple[list[Made], list[Judgement]]":

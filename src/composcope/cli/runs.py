@@ -80,7 +80,8 @@ def sweep(
         print(time_left(sum(estimated_costs(todo, kernels).values()), len(todo), workers))
         return
     _warn_of_extrapolation(todo)
-    run_with_progress(todo, target, workers, plugin or [], kernels)
+    if run_with_progress(todo, target, workers, plugin or [], kernels):
+        raise typer.Exit(1)
 
 
 @app.command(name="list")
@@ -135,23 +136,22 @@ def run_with_progress(
     kernels: Literal["auto", "torch"] = "auto",
     diagnosed: Collection[str] = (),
     costs: Mapping[str, float] | None = None,
-) -> None:
-    """Do the runs with a progress bar; exit with 1 if some failed, after all were tried."""
+) -> list[str]:
+    """Do the runs with a progress bar; the ids of those that failed, after all were tried."""
     from composcope.experiments.executor import run_all, workload
     from composcope.terminal import progress_bar
 
     total = workload(specs, store, diagnosed, costs)
     with progress_bar(f"{len(specs)} runs") as advance:
         outcomes = run_all(
-            specs, store, workers, plugins, kernels, lambda done, _: advance(done, total), diagnosed, costs
+            specs, store, workers, plugins, kernels, lambda done, _: advance(min(done, total), total), diagnosed, costs
         )
     failures = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failures:
         print(f"error: {outcome.failure}", file=sys.stderr)
     if specs:
         print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; kept in {store.folder}")
-    if failures:
-        raise typer.Exit(1)
+    return [outcome.run_id for outcome in failures]
 
 
 def estimated_costs(specs: "Sequence[Spec]", kernels: Literal["auto", "torch"] = "auto") -> dict[str, float]:

@@ -18,6 +18,10 @@ from composcope.kernels import Mode, using
 SLOW_STEP = 0.05
 
 
+class NoSuchEntry(BadInput):
+    """A setting names an entry that a list does not have."""
+
+
 @dataclass(frozen=True)
 class Sweep:
     """Every combination of the listed values, put into the base spec.
@@ -68,6 +72,9 @@ def with_value(data: Mapping[str, Any], name: str, value: Any, inside: str = "")
     changed = dict(data)
     if rest:
         inner = changed.get(head, {})
+        if isinstance(inner, list):
+            changed[head] = _with_value_of_kind(inner, rest, value, f"{inside}{head}.")
+            return changed
         if not isinstance(inner, Mapping):
             raise BadInput(f"{inside}{name}: {inside}{head} is {inner!r}, which has no fields to set")
         changed[head] = with_value(inner, rest, value, f"{inside}{head}.")
@@ -76,6 +83,16 @@ def with_value(data: Mapping[str, Any], name: str, value: Any, inside: str = "")
     else:
         changed[head] = value
     return changed
+
+
+def _with_value_of_kind(entries: list[Any], name: str, value: Any, inside: str) -> list[Any]:
+    """The list with a field set in its entries of a kind: `variance.weight` in those whose kind is variance."""
+    kind, _, rest = name.partition(".")
+    kinds = [entry.get("kind") if isinstance(entry, Mapping) else None for entry in entries]
+    if kind not in kinds or not rest:
+        raise NoSuchEntry(f"{inside}{name}: there is no {kind!r} in {inside.rstrip('.')}, which has {kinds}")
+    found = zip(entries, kinds, strict=True)
+    return [with_value(entry, rest, value, f"{inside}{kind}.") if own == kind else entry for entry, own in found]
 
 
 def with_settings(data: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from composcope.tasks.base import Images
 from composcope.tasks.bump import BumpTask
 
 CODES: dict[str, Encoding] = {"bump": Bump(), "rate": Rate(), "one-hot": OneHot(), "positional": Positional()}
-SLOW = ("rate", "positional")
 
 
 @cache
@@ -35,7 +34,7 @@ def spec(preset: Preset, code: str, seed: int, holdout: Holdout | None = None, d
         encoding=CODES[code],
         decoder=decoder or CNN(depth=preset.depth, width=preset.width),
         sampling=preset.sampling,
-        training=preset.patient if code in SLOW else preset.training,
+        training=preset.patient if code == "rate" else preset.training,
         seed=seed,
     )
 

@@ -1,6 +1,7 @@
 """What figures and claims are made from: stored runs by name, one a seed, and nothing else."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,7 @@ from composcope.experiments.examine import stored_diagnosis
 from composcope.experiments.run import Result, load, outputs
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
-from composcope.experiments.sweep import with_settings
+from composcope.experiments.sweep import NoSuchEntry, with_settings
 from composcope.holdouts import Split, split
 from composcope.paper.preset import Preset
 from composcope.tasks.base import Images
@@ -100,10 +101,22 @@ class Known:
 
 
 def varied(plan: Plan, settings: Sequence[str]) -> Plan:
-    """The plan with `name=value` settings put into every spec."""
+    """The plan with `name=value` settings put into every spec; what then is the same run is there once.
+
+    A setting of one penalty, `penalties.variance.weight=0.1`, changes the runs that have it.
+    """
     if not settings:
         return plan
-    return {
-        name: tuple(Spec.from_dict(with_settings(spec.to_dict(), settings)) for spec in specs)
-        for name, specs in plan.items()
-    }
+    found = {}
+    for name, specs in plan.items():
+        changed = [_changed(spec, settings) for spec in specs]
+        found[name] = tuple({spec.run_id: spec for spec in changed}.values())
+    return found
+
+
+def _changed(spec: Spec, settings: Sequence[str]) -> Spec:
+    data = spec.to_dict()
+    for setting in settings:
+        with suppress(NoSuchEntry):
+            data = with_settings(data, [setting])
+    return Spec.from_dict(data)

@@ -1,4 +1,4 @@
-"""How a claim is judged: an effect a seed, an inequality fixed beforehand, and an interval over seeds."""
+"""How a claim is judged: an effect a seed, an inequality, and an interval over seeds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from composcope.errors import RunFailed
 from composcope.paper.evidence import Evidence, Plan
 from composcope.paper.preset import Preset
 
@@ -93,7 +94,10 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
 
 
 def _judge_part(part: Part, evidence: Evidence) -> PartJudgement:
-    values = tuple(float(value) for value in part.effect(evidence) if np.isfinite(value))
+    try:
+        values = tuple(float(value) for value in part.effect(evidence) if np.isfinite(value))
+    except RunFailed:  # a damaged run; the table of runs says which
+        values = ()
     effect, low, high = interval(values)
     outcome: Outcome = "undetermined"
     if effect is not None and low is not None and high is not None and (part.exact or len(values) >= LEAST_SEEDS):
@@ -123,7 +127,7 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float | None
 
 def _saw(part: PartJudgement) -> str:
     if part.effect is None:
-        return f"{part.measure}: no runs"
+        return f"{part.measure}: no run that counts"
     spread = f" [{part.low:.3g}, {part.high:.3g}]" if len(part.values) > 1 else ""
     return f"{part.measure}: {part.effect:.3g}{spread}, claimed {part.relation} {part.threshold:g}"
 
@@ -149,10 +153,10 @@ def rows(judgements: Sequence[Judgement]) -> list[dict[str, object]]:
     return found
 
 
-def as_markdown(judgements: Sequence[Judgement], preset: Preset) -> str:
+def as_markdown(judgements: Sequence[Judgement], preset: Preset, settings: Sequence[str] = ()) -> str:
     """The ledger as a page: a table of the outcomes, then each claim with its inequalities and remarks."""
     lines = [
-        f"# The ledger, preset {preset.name}",
+        f"# The ledger, preset {' '.join([preset.name, *settings])}",
         "",
         "| claim | | outcome | seeds | figures |",
         "|---|---|---|---|---|",
@@ -165,7 +169,7 @@ def as_markdown(judgements: Sequence[Judgement], preset: Preset) -> str:
         lines += ["", f"## {one.number}: {one.outcome}", "", f"{one.statement} ({one.where})", ""]
         lines += ["| measure | effect | interval | claimed | outcome | why there |", "|---|---|---|---|---|---|"]
         for part in one.parts:
-            effect = "no runs" if part.effect is None else f"{part.effect:.3g}"
+            effect = "no run that counts" if part.effect is None else f"{part.effect:.3g}"
             spread = "" if part.low is None else f"{part.low:.3g} to {part.high:.3g}"
             claimed = f"{part.relation} {part.threshold:.3g}"
             cells = (part.measure, effect, spread, claimed, part.outcome, part.reason)
@@ -174,6 +178,10 @@ def as_markdown(judgements: Sequence[Judgement], preset: Preset) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_data(judgements: Sequence[Judgement], preset: Preset) -> dict[str, Any]:
+def as_data(judgements: Sequence[Judgement], preset: Preset, settings: Sequence[str] = ()) -> dict[str, Any]:
     """The ledger as plain data, for claims.json."""
-    return {"preset": preset.name, "claims": [asdict(judgement) for judgement in judgements]}
+    return {
+        "preset": preset.name,
+        "settings": list(settings),
+        "claims": [asdict(judgement) for judgement in judgements],
+    }

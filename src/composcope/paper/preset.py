@@ -12,7 +12,7 @@ from composcope.training import Training
 class Preset:
     """What the paper's experiments are run at.
 
-    - `training`: of most runs; `patient`: of rate and positional codes, which learn slowly.
+    - `training`: of most runs; `patient`: of rate codes, which learn slowly.
     - `seeds`: of runs on which a claim rests; `few`: of runs that only illustrate.
     - `transformer`, `pixelwise`: depth and width.
     - `bumps`: how many bumps join the stripes; the last is compared with as many bumps alone.
@@ -67,12 +67,12 @@ QUICK = Preset(
     depths=(2, 3, 5),
     sampling=Everything(),
     training=Training(steps=1500, batch=16),
-    patient=Training(steps=3000, batch=16),
+    patient=Training(steps=2000, batch=16),
     seeds=(0, 1, 2),
     few=(0,),
     mlp_width=256,
     transformer=(2, 32),
-    transformer_training=Training(steps=600, batch=8, lr=2e-3),
+    transformer_training=Training(steps=500, batch=8, lr=2e-3),
     pixelwise=(2, 64),
     pixelwise_training=Training(steps=3000, batch=16, weight_decay=1e-4),
     lowrank_size=16,
@@ -125,7 +125,7 @@ PAPER = Preset(
     scaling_training=Training(steps=3000),
     scaling_seeds=(0, 1, 2, 3, 4),
 )
-"""The authors' sizes and lengths; hours on two cores."""
+"""The authors' sizes and lengths; days on two cores."""
 
 TINY = replace(
     QUICK,

@@ -63,7 +63,8 @@ def answer(rows: Sequence[RunRow]) -> str:
     if plain:
         told.append(f"{sum(plain)} of {len(plain)} decoders trained on seen combinations alone compose")
     if rendered:
-        told.append(f"{sum(rendered)} of {len(rendered)} whose factors are rendered in pixel space do")
+        cured = "with penalties, pixel by pixel, or with stripes and some seen combinations"
+        told.append(f"{sum(rendered)} of {len(rendered)} {cured} do")
     return f"{_short_answer(plain, rendered)}: {'; '.join(told)}."
 
 

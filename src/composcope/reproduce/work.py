@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from composcope.decoders.image_encoder import ImageEncoder
+from composcope.errors import RunFailed
 from composcope.experiments.executor import missing
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
@@ -67,10 +68,17 @@ class Made:
 
 
 def ask(preset: Preset, panels: Sequence[Panel], everything: bool, settings: Sequence[str] = ()) -> Asked:
-    """The claims are all of them if every picture is asked for, otherwise those that the pictures show."""
+    """The claims are all of them if every picture is asked for, otherwise those that the pictures' runs can settle."""
+    if everything:
+        return Asked(preset, panels, CLAIMS, settings)
     names = {panel.name for panel in panels}
-    claims = [claim for claim in CLAIMS if everything or names & set(claim.figures)]
-    return Asked(preset, panels, claims, settings)
+    runs = {spec.run_id for panel in panels for specs in panel.plan(preset).values() for spec in specs}
+
+    def settled(claim: Claim) -> bool:
+        needed = {spec.run_id for specs in claim.plan(preset).values() for spec in specs}
+        return bool(names & set(claim.figures)) and needed <= runs
+
+    return Asked(preset, panels, [claim for claim in CLAIMS if settled(claim)], settings)
 
 
 def work(asked: Asked, store: Store) -> Work:
@@ -98,23 +106,25 @@ def make(asked: Asked, panel: Panel, known: Known) -> Made:
     lacking = [name for name, runs in evidence.items() if not runs]
     if lacking and panel.needed(evidence.plan, known.store):
         return Made(panel, asked.preset, None, [], f"no runs yet: {', '.join(lacking)}", ids)
-    numbers = panel.numbers(evidence)
+    try:
+        numbers = panel.numbers(evidence)
+    except RunFailed as damage:
+        return Made(panel, asked.preset, None, [], str(damage), ids)
     picture = panel.draw(numbers)
-    stamp(picture, caption(evidence))
+    stamp(picture, caption(evidence, asked.settings))
     return Made(panel, asked.preset, picture, numbers.table(), run_ids=ids)
 
 
-def caption(evidence: Evidence) -> str:
-    """The preset, sizes and seeds of what is shown."""
+def caption(evidence: Evidence, settings: Sequence[str] = ()) -> str:
+    """The preset, what was changed in it, sizes, and how many seeds each kind of run has."""
     runs = [run for runs in evidence.values() for run in runs]
     if not runs:
         return f"preset {evidence.preset.name}"
     sizes = sorted({run.spec.task.image_shape[1:] for run in runs})
-    seeds = sorted({run.spec.seed for run in runs})
     shown = ", ".join(f"{height} x {width}" for height, width in sizes)
-    return (
-        f"preset {evidence.preset.name}: {shown}; {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"
-    )
+    least, most = (bound(len(runs) for runs in evidence.values() if runs) for bound in (min, max))
+    seeds = f"{most} seed{'s' if most > 1 else ''}" if least == most else f"{least} to {most} seeds"
+    return f"preset {' '.join([evidence.preset.name, *settings])}: {shown}; {seeds}"
 
 
 def judge_all(asked: Asked, known: Known, on_progress: Callable[[int, int], None] | None = None) -> list[Judgement]:
@@ -128,16 +138,18 @@ def judge_all(asked: Asked, known: Known, on_progress: Callable[[int, int], None
 
 
 def keep(made: Made, out: Path) -> list[Path]:
-    """Write the picture and its table."""
-    if made.picture is None:
-        return []
+    """Write the picture and its table; where there is none, take away an older one."""
     stem = out / "figures" / f"figure_{made.panel.name}"
-    stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_suffix(".png"), stem.with_suffix(".pdf")]
+    table = out / "tables" / f"figure_{made.panel.name}.csv"
+    if made.picture is None:
+        for old in (*paths, table):
+            old.unlink(missing_ok=True)
+        return []
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    table.parent.mkdir(parents=True, exist_ok=True)
     paths[0].write_bytes(made.png)
     paths[1].write_bytes(as_bytes(made.picture, "pdf"))
-    table = out / "tables" / f"figure_{made.panel.name}.csv"
-    table.parent.mkdir(parents=True, exist_ok=True)
     with open(table, "w", newline="") as file:
         writer = csv.DictWriter(file, list(made.rows[0]) if made.rows else [], lineterminator="\n")
         writer.writeheader()
@@ -145,12 +157,12 @@ def keep(made: Made, out: Path) -> list[Path]:
     return [*paths, table]
 
 
-def keep_ledger(judgements: Sequence[Judgement], preset: Preset, out: Path) -> Path:
+def keep_ledger(judgements: Sequence[Judgement], asked: Asked, out: Path) -> Path:
     """Write claims.json, and claims.md to read."""
     path = out / "claims.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(as_data(judgements, preset), indent=1) + "\n")
-    path.with_suffix(".md").write_text(as_markdown(judgements, preset))
+    path.write_text(json.dumps(as_data(judgements, asked.preset, asked.settings), indent=1) + "\n")
+    path.with_suffix(".md").write_text(as_markdown(judgements, asked.preset, asked.settings))
     return path
 
 
@@ -159,7 +171,8 @@ def keep_runs(made: Sequence[Made], store: Store, out: Path) -> list[Path]:
     import pandas as pd
 
     ids = list(dict.fromkeys(run_id for one in made for run_id in one.run_ids))
-    curves = [store.curve(run_id).assign(run_id=run_id) for run_id in ids]
+    sound = [run_id for run_id in ids if store.record(run_id, verify=True).status == "done"]
+    curves = [store.curve(run_id).assign(run_id=run_id) for run_id in sound]
     tables = {"runs.csv": store.frame(ids), "curves.csv": pd.concat(curves) if curves else pd.DataFrame()}
     out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
