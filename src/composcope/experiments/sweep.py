@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from composcope.components import nearest
-from composcope.errors import BadInput
+from composcope.errors import BadInput, RunFailed
 from composcope.experiments.run import train_spec, using_threads
 from composcope.experiments.spec import Spec, read_toml
 from composcope.kernels import Mode, using
@@ -141,8 +141,11 @@ def estimate_seconds(
 
 
 def _seconds_a_step(spec: Spec, steps: int) -> float:
-    """The mean of so many steps, after one that warms up."""
+    """The mean of so many steps, after one that warms up; 0 for a run that diverges within them."""
     trial = replace(spec, training=replace(spec.training, epochs=None, steps=1 + steps, snapshots=()))
     marks: list[float] = []
-    train_spec(trial, on_step=lambda step, module: marks.append(time.perf_counter()))
+    try:
+        train_spec(trial, on_step=lambda step, module: marks.append(time.perf_counter()))
+    except RunFailed:
+        return 0.0
     return (marks[-1] - marks[0]) / steps
