@@ -103,9 +103,9 @@ def test_runs_and_curves_are_written(reproduced):
     assert (out / "curves.csv").read_text().startswith("epoch,step,loss")
 
 
-def test_a_second_time_nothing_is_trained(reproduced, composcope_once):
-    _, store, out = reproduced
-    result = composcope_once("reproduce", "5", "--preset", "tiny", "--store", store.folder, "--out", out)
+def test_a_second_time_nothing_is_trained(reproduced, composcope_once, tmp_path):
+    _, store, _ = reproduced
+    result = composcope_once("reproduce", "5", "--preset", "tiny", "--store", store.folder, "--out", tmp_path)
     assert result.code == 0
     assert "0 to do" in result.out
     assert "runs done" not in result.out
