@@ -66,6 +66,7 @@ def test_a_claim_without_runs_is_undetermined(claim, store):
     judgement = judge(claim, Evidence(TINY, claim.plan(TINY), Known(store)))
     if not all(part.exact for part in claim.parts):
         assert judgement.outcome == "undetermined"
+        assert all(part.values == () for part in judgement.parts)
 
 
 def test_the_plan_comes_first_and_the_ledger_last(reproduced):
@@ -84,7 +85,8 @@ def test_every_figure_is_drawn(reproduced):
     for name in CATALOGUE:
         assert (out / "figures" / f"figure_{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (out / "figures" / f"figure_{name}.pdf").read_bytes().startswith(b"%PDF")
-        assert (out / "tables" / f"figure_{name}.csv").read_text().count("\n") > 1
+        table = (out / "tables" / f"figure_{name}.csv").read_text()
+        assert 1 < table.count("\n") <= 41, name  # a heading, and few enough rows to read
 
 
 def test_the_ledger_is_written(reproduced):

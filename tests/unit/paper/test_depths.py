@@ -71,20 +71,6 @@ def effect(number: int, part: int, runs: dict[str, list[Run]]) -> list[float]:
     return list(CLAIM[number].parts[part].effect(Made(runs)))
 
 
-def test_every_panel_is_drawn_from_its_numbers(known):
-    for panel in PANELS:
-        numbers = panel.numbers(Evidence(TINY, panel.plan(TINY), known))
-        assert panel.draw(numbers).axes, panel.name
-        rows = numbers.table()
-        assert 0 < len(rows) <= 40, panel.name
-        assert len({tuple(row) for row in rows}) == 1, panel.name
-
-
-def test_every_panel_has_a_claim_or_a_reason_for_none():
-    shown = {name for claim in claims.CLAIMS for name in claim.figures}
-    assert shown == {panel.name for panel in PANELS if not panel.no_claim}
-
-
 @pytest.mark.parametrize("preset", [TINY, QUICK], ids=lambda preset: preset.name)
 def test_plans_are_parts_of_the_large_ones(preset):
     whole = {
