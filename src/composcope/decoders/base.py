@@ -21,9 +21,11 @@ class Decoder(Component):
     stored weights and measures go by them.
 
     - `embeds`: whether the module has embeddings of the factor values, which penalties can act on.
+    - `draws`: whether the trained module draws images; a control that only reads them does not.
     """
 
     embeds: ClassVar[bool] = False
+    draws: ClassVar[bool] = True
 
     @abstractmethod
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Module: ...

@@ -1,7 +1,7 @@
 """Controls that read images: the reverse map, and an autoencoder whose bottleneck is the code."""
 
 from collections import OrderedDict
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -15,6 +15,8 @@ from composcope.decoders.base import Codes, Decoder, Images, ImageShape
 @register("image_encoder")
 class ImageEncoder(Decoder):
     """In the decoder's place it learns the reverse map: images in, codes out, by two halvings and a linear layer."""
+
+    draws: ClassVar[bool] = False
 
     width: Annotated[int, Field(ge=1)] = 32
 

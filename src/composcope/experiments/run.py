@@ -222,3 +222,67 @@ def usable_device(name: str) -> torch.device:
 
 def _mean(values: torch.Tensor) -> float | None:
     return values.double().mean().item() if len(values) else None
+
+
+class Run:
+    """Temporary: replaced by the branch that merges Result and evidence.Run."""
+
+    def __init__(self, spec: Spec, store: Store) -> None:
+        self.spec, self.store = spec, store
+
+    @property
+    def run_id(self) -> str:
+        return self.spec.run_id
+
+    @cached_property
+    def result(self) -> Result:
+        return load(self.store, self.spec.run_id)
+
+    @property
+    def module(self) -> nn.Module:
+        return self.result.module
+
+    @property
+    def measures(self) -> Any:
+        return self.result.measures
+
+    @property
+    def error(self) -> Any:
+        return self.result.measures["error"]
+
+    @cached_property
+    def diagnosis(self) -> Any:
+        from composcope.experiments.examine import stored_diagnosis
+
+        return stored_diagnosis(self.store, self.spec.run_id)
+
+    @cached_property
+    def split(self) -> Split:
+        return split(self.spec.task, self.spec.holdout)
+
+    @cached_property
+    def truth(self) -> Tensor:
+        return self.spec.task.render(self.split.latents)
+
+    @property
+    def drawer(self) -> nn.Module:
+        drawer = self.spec.decoder.drawer(self.module)
+        if drawer is None:
+            raise BadInput(f"run {self.run_id}: {type(self.spec.decoder).__name__} draws no images")
+        return drawer
+
+    @property
+    def reader(self) -> nn.Module | None:
+        return self.spec.decoder.reader(self.module)
+
+    def draw_codes(self, codes: Tensor) -> Tensor:
+        return outputs(self.drawer, codes)
+
+    @cached_property
+    def _images(self) -> Tensor:
+        return self.draw_codes(self.spec.encoding.encode(self.split.latents, self.spec.task.factors))
+
+    def draw(self, latents: Tensor | None = None) -> Tensor:
+        if latents is None:
+            return self._images
+        return self.draw_codes(self.spec.encoding.encode(latents, self.spec.task.factors))

@@ -1,6 +1,8 @@
 """The look that all figures share, and how they are saved: the same numbers give the same bytes."""
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
@@ -12,7 +14,7 @@ from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
 
 MARK = "#D55E00"  # vermilion of the Okabe-Ito palette: what is withheld
-# The rest of the palette, in the order in which lines take it; codes keep theirs in every figure.
+# The rest of the palette, in the order in which lines take it; a code keeps its colour in every figure.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
 STYLE: dict[Any, Any] = {
@@ -30,29 +32,35 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def figure(width: float, height: float) -> Figure:
-    """An empty figure in our style, in inches; no window and no global state."""
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw and save in our style; entered once, around everything that draws."""
     with matplotlib.rc_context(STYLE):
-        empty = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(empty)
-        return empty
+        yield
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches; no window and no global state."""
+    empty = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(empty)
+    return empty
 
 
 def as_bytes(drawn: Figure, kind: str) -> bytes:
-    """The figure as a PNG or PDF file's contents. It is laid out once, which takes longer than all the rest."""
-    stamps: dict[str, Any] = {"CreationDate": None, "ModDate": None} if kind == "pdf" else {"Software": None}
-    kept = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        if drawn.get_layout_engine() is not None:
-            drawn.draw_without_rendering()
-            drawn.set_layout_engine("none")
-            _settle(drawn)
-        drawn.savefig(kept, format=kind, metadata=stamps)
-    return kept.getvalue()
+    """The figure as the contents of a PNG or PDF file. The layout, which takes most of the time, is computed once."""
+    # Dates and versions would make the bytes differ from run to run.
+    metadata: dict[str, Any] = {"CreationDate": None, "ModDate": None} if kind == "pdf" else {"Software": None}
+    content = io.BytesIO()
+    if drawn.get_layout_engine() is not None:
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+        _settle(drawn)
+    drawn.savefig(content, format=kind, metadata=metadata)
+    return content.getvalue()
 
 
 def _settle(part: Figure | SubFigure) -> None:
-    """Round where the layout put things: its solver's last digits differ from time to time."""
+    """Round the positions: the last digits of the layout's solver differ from run to run."""
     for inner in part.subfigs:
         inner.bbox_relative.set_points(inner.bbox_relative.get_points().round(6))
         _settle(inner)
@@ -62,7 +70,7 @@ def _settle(part: Figure | SubFigure) -> None:
 
 
 def stamp(drawn: Figure, text: str) -> None:
-    """A small line under the figure that says what it was made from; the figure grows by that line."""
+    """Add a small line under the figure that says what it was made from; the figure grows by that line."""
     width, height = drawn.get_size_inches()
     line = 0.2
     drawn.set_size_inches(width, height + line)
@@ -80,9 +88,9 @@ def show_image(axes: Axes, image: Tensor, low: float = 0.0, high: float = 1.0) -
         spine.set(visible=True, linewidth=0.5, color="#888888")
 
 
-def outline(axes: Axes, heldout: Tensor) -> None:
-    """Draw a line around the held-out cells of an (x, y) map."""
-    inside = np.pad(heldout.numpy().astype(bool), 1)
+def outline(axes: Axes, region: Tensor, seen: bool = False) -> LineCollection:
+    """Draw a line around the true cells of an (x, y) map: held out or, if `seen`, white and dotted."""
+    inside = np.pad(region.numpy().astype(bool), 1)
     edges = []
     for x, y in np.argwhere(inside):
         for along_x, along_y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
@@ -90,4 +98,9 @@ def outline(axes: Axes, heldout: Tensor) -> None:
                 centre = np.array([x - 1 + along_x / 2, y - 1 + along_y / 2])
                 half = np.array([along_y, along_x]) / 2
                 edges.append((centre - half, centre + half))
-    axes.add_collection(LineCollection(edges, colors=MARK, linewidths=1.2, capstyle="projecting"), autolim=False)
+    colour, dashes = ("white", ":") if seen else (MARK, "-")
+    lines = LineCollection(
+        edges, colors=colour, linestyles=dashes, linewidths=1.2, capstyle="projecting", clip_on=False
+    )
+    axes.add_collection(lines, autolim=False)
+    return lines

@@ -10,13 +10,15 @@ from torch import Tensor
 from torch.func import jvp
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
+from composcope.experiments.run import Run
 from composcope.measures.geometry import FLOOR, differentiable, metric_tensor, volume_element, volume_summary
 from composcope.measures.geometry import factorization as factorization_of
 from composcope.measures.grid import on_grid
 from composcope.measures.probes import linear_probes
-from composcope.paper.codes import CODES
-from composcope.paper.evidence import Evidence, Rows, Run
-from composcope.paper.ledger import interval
+from composcope.papers.forced_rendering.base import CODES
+from composcope.study.evidence import Evidence
+from composcope.study.panel import Rows
+from composcope.study.statistics import interval
 
 OTHERS = "other decoders"
 
@@ -166,7 +168,7 @@ def _network(name: str, runs: Sequence[Run], measures: Mapping[str, Measure]) ->
 
 def true_images(run: Run) -> LayerDiagnosis:
     """The true images taken for a layer: what a perfect decoder ends with."""
-    task, latents, heldout = run.spec.task, run.parts.latents, run.parts.mask
+    task, latents, heldout = run.spec.task, run.split.latents, run.split.mask
     axes = differentiable(task.factors)
     along = torch.eye(latents.shape[1])[list(axes)]
     slopes = [jvp(task.render, (latents,), (one.expand_as(latents),))[1].flatten(1) for one in along]
@@ -252,10 +254,10 @@ def _volume_maps(name: str, runs: Sequence[Run]) -> VolumeMaps:
     return VolumeMaps(
         *group_and_label(name, first),
         tuple(first.diagnosis.layers),
-        torch.stack([on_grid(_relative_logs(shape, first.parts.mask), factors) for shape in shapes]),
+        torch.stack([on_grid(_relative_logs(shape, first.split.mask), factors) for shape in shapes]),
         torch.stack([by_layer(run, volume_gap) for run in runs]),
         torch.tensor([_or_nan(shape.volumes.seen if shape else None) for shape in shapes], dtype=torch.float64),
-        on_grid(first.parts.mask, factors),
+        on_grid(first.split.mask, factors),
         known[0].volumes.floor if known else FLOOR,
         sum(shape.volumes.floored for shape in known),
         " and ".join(sorted({shape.method for shape in known})),

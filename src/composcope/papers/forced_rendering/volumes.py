@@ -7,10 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.experiments.run import Run
 from composcope.measures.geometry import FLOOR, grid_metric, volume_element
 from composcope.measures.grid import grid_sizes, on_grid
-from composcope.paper.evidence import Evidence, Rows, Run
-from composcope.paper.layers import Curves, VolumeMaps, by_layer, volumes
+from composcope.papers.forced_rendering.layers import Curves, VolumeMaps, by_layer, volumes
+from composcope.study.evidence import Evidence
+from composcope.study.panel import Rows
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def evenness(evidence: Evidence) -> Evenness:
     """The volume element of every kind of run, layer by layer, and that of a perfect decoder's images."""
     run = evidence.first(next(iter(evidence)))
     factors = run.spec.task.factors
-    heldout = on_grid(run.parts.mask, factors)
+    heldout = on_grid(run.split.mask, factors)
     true = logs(volume_element(grid_metric(run.truth, factors)), grid_sizes(factors))
     return Evenness(
         maps=dict(zip(evidence, volumes(evidence).networks, strict=True)),

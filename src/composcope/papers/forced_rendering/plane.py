@@ -1,4 +1,4 @@
-"""The error over the latent plane, and one dot a seed: what several figures show in the same way."""
+"""The error over the latent plane, and one dot per seed: what several figures show in the same way."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,18 +6,16 @@ from typing import Any
 from matplotlib.colors import LogNorm
 from torch import Tensor
 
-from composcope.figures.style import outline
+from composcope.study.drawing import outline
 
 LEAST, MOST = 1e-3, 3.0  # of a blank image's error: the range of colours
 
 
 def draw_share(axes: Any, share: Tensor, region: Tensor, withheld: bool = True) -> Any:
-    """Every combination's error as a share of a blank image's, over the plane; the region outlined, dotted if seen."""
+    """Each combination's error as a share of a blank image's, over the plane; the region outlined, dotted if seen."""
     shown = share.clamp(LEAST, MOST).numpy().T
     picture = axes.imshow(shown, origin="lower", cmap="viridis", norm=LogNorm(LEAST, MOST), interpolation="nearest")
-    outline(axes, region)
-    for line in axes.lines:
-        line.set(clip_on=False, **({} if withheld else {"color": "white", "linestyle": ":"}))
+    outline(axes, region, seen=not withheld)
     axes.set(xlabel="x", ylabel="y")
     return picture
 
@@ -29,7 +27,7 @@ def add_scale(drawn: Any, picture: Any, axes: Any, shrink: float = 1.0) -> None:
 
 
 def draw_dots(axes: Any, at: float, values: Sequence[float], colour: str, width: float = 0.3) -> None:
-    """A line at the mean and a dot a seed."""
+    """A line at the mean and a dot per seed."""
     if not values:
         return
     mean = sum(values) / len(values)

@@ -1,0 +1,1 @@
+"""Papers as studies: one folder per paper."""

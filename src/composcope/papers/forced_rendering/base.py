@@ -1,0 +1,123 @@
+"""The run that most experiments of the paper vary: dark bumps, a square hole, a CNN."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from composcope.decoders.base import Decoder
+from composcope.decoders.cnn import CNN
+from composcope.encodings import Bump, Encoding, OneHot, Positional, Rate
+from composcope.experiments.run import Run
+from composcope.experiments.spec import Spec
+from composcope.factors import Latents
+from composcope.holdouts import Corner, Holdout, Square
+from composcope.measures.grid import on_grid
+from composcope.sampling import Draws, Everything, Sampling
+from composcope.study.preset import Preset
+from composcope.tasks.bump import BumpTask
+from composcope.training import Training
+
+CODES: dict[str, Encoding] = {"bump": Bump(), "rate": Rate(), "one-hot": OneHot(), "positional": Positional()}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the base run is trained at.
+
+    - `training`: of most codes; `rate_training`: of rate codes, which learn slowly.
+    - `seeds`: of runs on which a claim rests; `few`: of runs that only illustrate.
+    """
+
+    size: int
+    hole: Square
+    corner: Corner
+    width: int
+    depth: int
+    sampling: Sampling
+    training: Training
+    rate_training: Training
+    seeds: tuple[int, ...]
+    few: tuple[int, ...]
+
+
+QUICK = Sizes(
+    size=16,
+    hole=Square(4, 11),
+    corner=Corner(8),
+    width=24,
+    depth=3,
+    sampling=Everything(),
+    training=Training(steps=1500, batch=16),
+    rate_training=Training(steps=2000, batch=16),
+    seeds=(0, 1, 2),
+    few=(0,),
+)
+SIZES = {
+    "quick": QUICK,
+    "paper": Sizes(
+        size=28,
+        hole=Square(6, 22),
+        corner=Corner(11),
+        width=64,
+        depth=4,
+        sampling=Draws(2000),
+        training=Training(epochs=50),
+        rate_training=Training(epochs=50),
+        seeds=(0, 1, 2),
+        few=(0, 1, 2),
+    ),
+    "tiny": replace(
+        QUICK,
+        size=8,
+        hole=Square(2, 5),
+        corner=Corner(4),
+        width=4,
+        depth=2,
+        training=Training(steps=5, batch=8),
+        rate_training=Training(steps=5, batch=8),
+        seeds=(0, 1),
+    ),
+}
+
+
+def sizes_of(preset: Preset) -> Sizes:
+    """The sizes of a preset, with the preset's seeds if it brings its own."""
+    sizes = SIZES[preset.name]
+    return replace(sizes, seeds=preset.seeds_or(sizes.seeds), few=preset.seeds_or(sizes.few))
+
+
+@cache
+def base_spec(
+    preset: Preset, code: str, seed: int, holdout: Holdout | None = None, decoder: Decoder | None = None
+) -> Spec:
+    """The base run with this code, or a variant with another holdout or decoder."""
+    sizes = sizes_of(preset)
+    return Spec(
+        task=BumpTask(sizes.size),
+        holdout=sizes.hole if holdout is None else holdout,
+        encoding=CODES[code],
+        decoder=decoder or CNN(depth=sizes.depth, width=sizes.width),
+        sampling=sizes.sampling,
+        training=sizes.rate_training if code == "rate" else sizes.training,
+        seed=seed,
+    )
+
+
+def heldout_map(run: Run) -> Bool[Tensor, "x y"]:
+    """What is held out, over the latent plane."""
+    return on_grid(run.split.mask, run.spec.task.factors)
+
+
+def spread_rows(latents: Latents, mask: Bool[Tensor, "n"], across: int = 3) -> list[int]:
+    """Indices of `across` x `across` points of the mask, evenly spread; row by row, from the top left."""
+    coordinates = []
+    for values in latents[mask][:, :2].T:
+        known = values.unique()
+        at = ((torch.arange(across) + 0.5) * len(known) / across).long()
+        coordinates.append(known[at].tolist())
+    wanted = [(x, y) for y in reversed(coordinates[1]) for x in coordinates[0]]
+    index = {(x, y): row for row, (x, y) in enumerate(latents[:, :2].tolist()) if mask[row]}
+    return [index[point] for point in wanted if point in index]

@@ -1,0 +1,103 @@
+"""A figure as a value: the runs it needs, the numbers it shows, and how they are drawn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from composcope.errors import RunFailed
+from composcope.experiments.spec import Spec
+from composcope.experiments.store import Store
+from composcope.study import drawing
+from composcope.study.evidence import Evidence, RunCache
+from composcope.study.plan import Plan, label_of, specs_of, varied
+from composcope.study.preset import Preset
+
+Rows = list[dict[str, object]]
+"""The numbers behind a figure: the same keys in every row."""
+
+
+class Numbers(Protocol):
+    """What a figure shows."""
+
+    def table(self) -> Rows: ...
+
+
+def every_run(plan: Plan, store: Store) -> list[Spec]:
+    """All runs of a plan."""
+    return list(specs_of(plan).values())
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure.
+
+    - `name`: "1b"; `see`: one line on what to look at.
+    - `plan`: the runs it needs; `numbers`: what it shows, from these runs; `draw`: the figure of these numbers.
+    - `no_claim`: why no claim rests on it, if none does.
+    - `needed`: which of the plan's runs to do next, given what the store has (a search asks for more as it goes on).
+    - `diagnosed`: whether its runs are diagnosed as well as trained.
+    """
+
+    name: str
+    title: str
+    see: str
+    plan: Callable[[Preset], Plan]
+    numbers: Callable[[Evidence], Any]
+    draw: Callable[[Any], Any]
+    no_claim: str = ""
+    needed: Callable[[Plan, Store], list[Spec]] = every_run
+    diagnosed: bool = True
+
+
+@dataclass(frozen=True)
+class RenderedPanel:
+    """A figure as files' contents and the table behind it; or, where runs are missing, what is missing.
+
+    - `size`: width and height in inches.
+    """
+
+    name: str
+    title: str
+    see: str
+    no_claim: str
+    run_ids: tuple[str, ...]
+    rows: Rows
+    png: bytes = b""
+    pdf: bytes = b""
+    size: tuple[float, float] = (0.0, 0.0)
+    missing: str = ""
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+
+def render(panel: Panel, preset: Preset, settings: Sequence[str], cache: RunCache) -> RenderedPanel:
+    """The figure made from what the store has."""
+    plan = varied(panel.plan(preset), settings)
+    evidence = cache.gather(preset, plan)
+    about = (panel.name, panel.title, panel.see, panel.no_claim, evidence.run_ids)
+    lacking = [label_of(key) for key, runs in evidence.items() if not runs]
+    try:
+        if lacking and panel.needed(plan, cache.store):
+            return RenderedPanel(*about, [], missing=f"no runs yet: {', '.join(lacking)}")
+        numbers = panel.numbers(evidence)
+    except RunFailed as damage:
+        return RenderedPanel(*about, [], missing=str(damage))
+    with drawing.style():
+        figure = panel.draw(numbers)
+        drawing.stamp(figure, caption(evidence, settings))
+        size = tuple(figure.get_size_inches())
+        png, pdf = (drawing.as_bytes(figure, kind) for kind in ("png", "pdf"))
+    return RenderedPanel(*about, numbers.table(), png, pdf, size)
+
+
+def caption(evidence: Evidence, settings: Sequence[str] = ()) -> str:
+    """The preset, the settings changed in it, image sizes, and how many seeds each kind of run has."""
+    runs = [run for runs in evidence.values() for run in runs]
+    if not runs:
+        return f"preset {evidence.preset.name}"
+    sizes = sorted({run.spec.task.image_shape[1:] for run in runs})
+    shapes = ", ".join(f"{height} x {width}" for height, width in sizes)
+    fewest, most = (bound(len(runs) for runs in evidence.values() if runs) for bound in (min, max))
+    seeds = f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"
+    return f"preset {' '.join([evidence.preset.name, *settings])}: {shapes}; {seeds}"

@@ -1,0 +1,86 @@
+"""What was asked for, and what is still to run for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from composcope.errors import BadInput
+from composcope.experiments.executor import missing
+from composcope.experiments.spec import Spec
+from composcope.experiments.store import Store
+from composcope.study.claim import Claim
+from composcope.study.panel import Panel
+from composcope.study.plan import Plan, specs_of, varied
+from composcope.study.preset import Preset
+from composcope.study.study import Study
+
+
+@dataclass(frozen=True)
+class Request:
+    """Figures and claims of a study at a preset, optionally with settings changed in every run."""
+
+    study: Study
+    preset: Preset
+    panels: tuple[Panel, ...]
+    claims: tuple[Claim, ...]
+    settings: tuple[str, ...] = ()
+
+    def plan(self, source: Panel | Claim) -> Plan:
+        """The runs that a figure or a claim is made from."""
+        return varied(source.plan(self.preset), self.settings)
+
+
+def make_request(
+    study: Study,
+    figures: Sequence[str] = (),
+    preset: str | None = None,
+    seeds: int | None = None,
+    settings: Sequence[str] = (),
+) -> Request:
+    """All claims if no figure is named, otherwise those that the runs of the named figures can settle."""
+    if settings and not figures:
+        raise BadInput(
+            f"--set {settings[0]!r}: name the figures whose runs it changes, as in `composcope reproduce 3d`"
+        )
+    size = study.preset(preset)
+    size = size.with_seeds(seeds) if seeds else size
+    panels = tuple(study.select(figures))
+    if not figures:
+        return Request(study, size, panels, study.claims, tuple(settings))
+    names = {panel.name for panel in panels}
+    # Plans are slow to build, so claims are first chosen by name.
+    candidates = [claim for claim in study.claims if names & set(claim.figures)]
+    runs = {run_id for panel in panels for run_id in specs_of(panel.plan(size))} if candidates else set()
+    claims = [claim for claim in candidates if specs_of(claim.plan(size)).keys() <= runs]
+    return Request(study, size, panels, tuple(claims), tuple(settings))
+
+
+@dataclass(frozen=True)
+class Work:
+    """All runs that may be needed, those to do now, and which of these are to be diagnosed.
+
+    - `done`: how many are in the store; `later`: how many may be needed once the others are done.
+    """
+
+    runs: dict[str, Spec]
+    todo: dict[str, Spec]
+    diagnosed: set[str]
+    done: int
+    later: int
+
+
+def remaining_work(request: Request, store: Store) -> Work:
+    """What is left to do, given what the store has. A search for a threshold has more to do once this is done."""
+    runs: dict[str, Spec] = {}
+    wanted: dict[str, Spec] = {}
+    diagnosed: set[str] = set()
+    for panel in request.panels:
+        plan = request.plan(panel)
+        runs |= specs_of(plan)
+        needed = {spec.run_id: spec for spec in panel.needed(plan, store)}
+        wanted |= needed
+        if panel.diagnosed:
+            diagnosed |= {run_id for run_id, spec in needed.items() if spec.decoder.draws}
+    todo = {run_id: spec for run_id, spec in wanted.items() if missing(spec, store, diagnosed)}
+    done = sum(store.has(run_id) for run_id in runs)
+    later = sum(not store.has(run_id) for run_id in runs.keys() - wanted.keys()) if todo else 0
+    return Work(runs, todo, diagnosed, done, later)

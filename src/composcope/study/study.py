@@ -1,0 +1,112 @@
+"""A study as a value, and the studies that are known here: built in, installed, or registered by a plugin."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from composcope.components import nearest
+from composcope.errors import BadInput
+from composcope.study.claim import Claim
+from composcope.study.panel import Panel
+from composcope.study.preset import Preset
+
+ENTRY_POINTS = "composcope.studies"
+DEFAULT = "forced-rendering"
+
+
+@dataclass(frozen=True)
+class RunClass:
+    """A class of runs that the report's headline counts.
+
+    - `label`: what the runs have in common, in words. `contains`: whether a run belongs to it, from its spec as plain
+      data. `side`: the side of the comparison it is counted on, or "neither".
+    """
+
+    label: str
+    contains: Callable[[Mapping[str, Any]], bool]
+    side: Literal["untreated", "treated", "neither"] = "neither"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the report says first: the question, and how many decoders of each side compose.
+
+    - `classes`: a run belongs to the first class that contains it; a run in none is not counted.
+    - `untreated`, `treated`: the two sides in words, as in "decoders trained on seen combinations alone".
+    """
+
+    question: str
+    lead: str
+    classes: tuple[RunClass, ...]
+    untreated: str = "untreated decoders"
+    treated: str = "treated decoders"
+
+    def class_of(self, spec: Mapping[str, Any]) -> RunClass | None:
+        """The class of a run, from its spec as plain data."""
+        return next((run_class for run_class in self.classes if run_class.contains(spec)), None)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything about a study: its presets, figures and claims, and what its report says first.
+
+    - `name`: for the command line; `title`: for readers. The first preset is the default.
+    """
+
+    name: str
+    title: str
+    presets: tuple[Preset, ...]
+    panels: tuple[Panel, ...]
+    claims: tuple[Claim, ...]
+    headline: Headline
+
+    def preset(self, name: str | None = None) -> Preset:
+        """The preset of this name, by default the first."""
+        known = {preset.name: preset for preset in self.presets}
+        if name is None:
+            return self.presets[0]
+        if name not in known:
+            raise BadInput(
+                f"study {self.name!r} has no preset {name!r}{nearest(name, known)}; available: {', '.join(known)}"
+            )
+        return known[name]
+
+    def select(self, names: Sequence[str]) -> list[Panel]:
+        """The named figures, "3" for all of 3a to 3d; every figure if none is named."""
+        known = {panel.name: panel for panel in self.panels}
+        chosen: set[str] = set()
+        for name in names:
+            matches = {n for n in known if n == name or (name.isdecimal() and n.rstrip("abcdefgh") == name)}
+            if not matches:
+                raise BadInput(f"there is no figure {name!r}{nearest(name, known)}; available: {', '.join(known)}")
+            chosen |= matches
+        return [panel for panel in self.panels if panel.name in chosen or not names]
+
+
+_registered: dict[str, Study] = {}
+
+
+def register_study(study: Study) -> Study:
+    """Make a study known by its name, so that `composcope reproduce --study NAME` finds it; a plugin calls this."""
+    _registered[study.name] = study
+    return study
+
+
+def studies() -> dict[str, Study]:
+    """Every known study by name. Packages bring theirs under the entry-point group "composcope.studies"."""
+    installed = [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
+    return {**{study.name: study for study in installed}, **_registered}
+
+
+def find_study(study: "str | Study | None" = None) -> Study:
+    """The study of this name; a study itself is returned as it is."""
+    if isinstance(study, Study):
+        return study
+    known = studies()
+    name = DEFAULT if study is None else study
+    if name not in known:
+        raise BadInput(
+            f"there is no study {name!r}{nearest(name, known)}; available: {', '.join(known) or 'none (is composcope installed?)'}"
+        )
+    return known[name]
