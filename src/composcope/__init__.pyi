@@ -31,6 +31,14 @@ from .holdouts import (
 )
 from .penalties import Entropy, Penalty, Variance
 from .sampling import Draws, Everything, Sampling, Stripes
+from .study.claim import Claim, Part
+from .study.effects import difference, of_runs
+from .study.evidence import Evidence
+from .study.ledger import Ledger
+from .study.panel import Panel
+from .study.preset import Preset
+from .study.reproduce import Reproduction, reproduce
+from .study.study import Headline, RunClass, Study, register_study, studies
 from .tasks.base import Task
 from .tasks.bump import BumpTask
 from .tasks.rotation import RotationTask
@@ -46,6 +54,7 @@ __all__ = [
     "Bump",
     "BumpTask",
     "Circle",
+    "Claim",
     "Complement",
     "ComposcopeError",
     "Corner",
@@ -56,22 +65,30 @@ __all__ = [
     "Encoding",
     "Entropy",
     "Everything",
+    "Evidence",
     "Factor",
+    "Headline",
     "Holdout",
     "ImageEncoder",
     "Intersection",
     "Interval",
+    "Ledger",
     "LowRank",
     "NotComposition",
     "Nothing",
     "OneHot",
+    "Panel",
+    "Part",
     "Penalty",
     "PerFactor",
     "Pixelwise",
     "Positional",
+    "Preset",
     "Rate",
+    "Reproduction",
     "Result",
     "RotationTask",
+    "RunClass",
     "RunFailed",
     "Sampling",
     "Spec",
@@ -79,6 +96,7 @@ __all__ = [
     "Square",
     "Store",
     "Stripes",
+    "Study",
     "Sweep",
     "TableTask",
     "Task",
@@ -90,12 +108,17 @@ __all__ = [
     "Variance",
     "__version__",
     "diagnose",
+    "difference",
     "load_diagnosis",
+    "of_runs",
     "register",
+    "register_study",
+    "reproduce",
     "run",
     "run_all",
     "save_diagnosis",
     "split",
+    "studies",
     "train",
 ]
 

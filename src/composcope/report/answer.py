@@ -1,35 +1,26 @@
-"""The report's first lines: who composes, what the ledger says, and which runs are worth exploring."""
+"""The report's first lines: which decoders compose, what the ledger says, and which runs are worth exploring."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from composcope.paper.ledger import Judgement
 from composcope.report.diagnosis_page import shares
 from composcope.report.runs import RunRow
+from composcope.study.study import Headline
 
-GROUPS = {
-    "seen": "trained on seen combinations only",
-    "low-rank": "low-rank embeddings without penalties",
-    "stripes": "stripes, one factor at a time",
-    "stripes and bumps": "stripes and some seen combinations",
-    "penalties": "low-rank embeddings with penalties",
-    "pixel-wise": "a network that works pixel by pixel",
-}
-"""What could have taught a decoder to compose, in words."""
-PLAIN = ("seen", "low-rank")
-RENDERED = ("stripes and bumps", "penalties", "pixel-wise")
-"""Groups without and with factors rendered in pixel space, which the paper says it takes."""
 MOST_EXPLORED = 12
+OTHER = "other runs"
 
 
-def group(row: RunRow) -> str:
-    """Which of `GROUPS` a run belongs to, by its spec."""
-    if row.get("decoder", "kind") == "lowrank":
-        return "penalties" if row.get("penalties") else "low-rank"
-    if row.get("sampling", "kind") == "stripes" and row.get("sampling", "stripes") != 0:
-        return "stripes and bumps" if row.get("sampling", "bumps") or row.get("sampling", "fraction") else "stripes"
-    return "pixel-wise" if row.get("decoder", "kind") == "pixelwise" else "seen"
+def class_label(row: RunRow, headline: Headline) -> str:
+    """The label of the class that a run belongs to."""
+    run_class = headline.class_of(row.spec)
+    return OTHER if run_class is None else run_class.label
+
+
+def class_labels(headline: Headline) -> list[str]:
+    """Every class in the headline's order, and the class of runs that belong to none."""
+    return [*(run_class.label for run_class in headline.classes), OTHER]
 
 
 def judged_runs(rows: Sequence[RunRow]) -> list[RunRow]:
@@ -37,77 +28,73 @@ def judged_runs(rows: Sequence[RunRow]) -> list[RunRow]:
     return [row for row in rows if row.shares is not None and row.composition]
 
 
-def who_composes(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
-    """For each group that occurs: its runs, how many compose, and the mean share of each class of held-out image."""
-    found = []
-    for name, label in GROUPS.items():
-        runs = [row for row in judged_runs(rows) if group(row) == name]
+def who_composes(rows: Sequence[RunRow], headline: Headline) -> list[dict[str, Any]]:
+    """For each class that occurs: its runs, how many compose, and the mean share of each kind of held-out image."""
+    classes = []
+    for label in class_labels(headline):
+        runs = [row for row in judged_runs(rows) if class_label(row, headline) == label]
         if runs:
             total: Counter[str] = Counter()
             for row in runs:
                 total.update(row.shares or {})
             mean = {kind: value / len(runs) for kind, value in total.items()}
             composing = sum(row.kind == "composes" for row in runs)
-            found.append({"label": label, "runs": len(runs), "composing": composing, "shares": shares(mean)})
-    return found
+            classes.append({"label": label, "runs": len(runs), "composing": composing, "shares": shares(mean)})
+    return classes
 
 
-def answer(rows: Sequence[RunRow]) -> str:
+def answer(rows: Sequence[RunRow], headline: Headline) -> str:
     """One sentence, from the runs alone: a decoder composes if most of its held-out images are composed."""
-    runs = judged_runs(rows)
-    plain = [row.kind == "composes" for row in runs if group(row) in PLAIN]
-    rendered = [row.kind == "composes" for row in runs if group(row) in RENDERED]
-    if not plain and not rendered:
-        return "No run here has been judged on held-out combinations, so nothing can be said yet."
-    told = []
-    if plain:
-        told.append(f"{sum(plain)} of {len(plain)} decoders trained on seen combinations alone compose")
-    if rendered:
-        cured = "with penalties, pixel by pixel, or with stripes and some seen combinations"
-        told.append(f"{sum(rendered)} of {len(rendered)} {cured} do")
-    return f"{_short_answer(plain, rendered)}: {'; '.join(told)}."
+    sides: dict[str, list[bool]] = {"untreated": [], "treated": [], "neither": []}
+    for row in judged_runs(rows):
+        run_class = headline.class_of(row.spec)
+        sides["neither" if run_class is None else run_class.side].append(row.kind == "composes")
+    untreated, treated = sides["untreated"], sides["treated"]
+    if not untreated and not treated:
+        return "No run here has been judged on held-out combinations, so there is no answer yet."
+    counts = []
+    if untreated:
+        counts.append(f"{sum(untreated)} of {len(untreated)} {headline.untreated} compose")
+    if treated:
+        counts.append(f"{sum(treated)} of {len(treated)} {headline.treated} do")
+    return f"{_short_answer(untreated, treated)}: {'; '.join(counts)}."
 
 
-def _short_answer(plain: Sequence[bool], rendered: Sequence[bool]) -> str:
-    """Most of them, or not."""
-    alone = None if not plain else 2 * sum(plain) > len(plain)
-    helped = None if not rendered else 2 * sum(rendered) > len(rendered)
+def _short_answer(untreated: Sequence[bool], treated: Sequence[bool]) -> str:
+    """Whether most of each side compose."""
+    alone = None if not untreated else 2 * sum(untreated) > len(untreated)
+    helped = None if not treated else 2 * sum(treated) > len(treated)
     if alone:
         return "Mostly yes"
     if alone is None:
-        return "When it is forced to, mostly yes" if helped else "Mostly no, though it is forced to"
+        return "With help, mostly yes" if helped else "Mostly no, even with help"
     if helped is None:
         return "Mostly no"
-    return "Not by itself, but when forced to" if helped else "Mostly no, even when forced to"
+    return "Not by itself, but with help" if helped else "Mostly no, even with help"
 
 
-def _kind(row: RunRow) -> str:
-    """Everything but the seed."""
-    return str({**row.spec, "seed": None})
+def explored(rows: Sequence[RunRow], headline: Headline, most: int = MOST_EXPLORED) -> list[RunRow]:
+    """Judged runs of two factors, one per title, taken from each class in turn.
 
-
-def tally(judgements: Sequence[Judgement]) -> list[tuple[str, int]]:
-    """How many claims came out how."""
-    counts = Counter(judgement.outcome for judgement in judgements)
-    return [(outcome, counts[outcome]) for outcome in ("reproduced", "not reproduced", "undetermined")]
-
-
-def explored(rows: Sequence[RunRow], most: int = MOST_EXPLORED) -> list[RunRow]:
-    """Judged runs of two factors, one a title, from each group in turn.
-
-    Of runs with the same title the one whose other settings have the most seeds, and of these the least seed; in a
-    group, runs of the commonest task come first.
+    Of runs with the same title the one whose other settings have the most seeds, and of these the smallest seed; in a
+    class, runs of the most common task come first.
     """
     usable = [row for row in judged_runs(rows) if row.part and row.part["samples"] and len(row.part["factors"]) == 2]
-    tasks, seeds = Counter(str(row.get("task")) for row in usable), Counter(_kind(row) for row in usable)
+    tasks, seeds = Counter(str(row.get("task")) for row in usable), Counter(_without_seed(row) for row in usable)
     titled: dict[str, RunRow] = {}
-    for row in sorted(usable, key=lambda row: (-seeds[_kind(row)], _kind(row), row.seed, row.run_id)):
+    for row in sorted(usable, key=lambda row: (-seeds[_without_seed(row)], _without_seed(row), row.seed, row.run_id)):
         titled.setdefault(row.title, row)
     ranked = sorted(titled.values(), key=lambda row: (-tasks[str(row.get("task"))], row.title))
-    queues = {name: [row for row in ranked if group(row) == name] for name in GROUPS}
+    labels = class_labels(headline)
+    queues = [[row for row in ranked if class_label(row, headline) == label] for label in labels]
     chosen: list[RunRow] = []
-    while len(chosen) < most and any(queues.values()):
-        for queue in queues.values():
+    while len(chosen) < most and any(queues):
+        for queue in queues:
             if queue and len(chosen) < most:
                 chosen.append(queue.pop(0))
-    return sorted(chosen, key=lambda row: list(GROUPS).index(group(row)))
+    return sorted(chosen, key=lambda row: labels.index(class_label(row, headline)))
+
+
+def _without_seed(row: RunRow) -> str:
+    """Everything in the spec but the seed."""
+    return str({**row.spec, "seed": None})

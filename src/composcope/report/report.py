@@ -11,92 +11,88 @@ from typing import Any
 from composcope import __version__
 from composcope.diagnosis.summary import number
 from composcope.errors import RunFailed
+from composcope.experiments.run import Run
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
-from composcope.paper.evidence import Run, varied
-from composcope.paper.ledger import Judgement, PartJudgement
-from composcope.paper.preset import PRESETS
-from composcope.report.answer import answer, explored, tally, who_composes
+from composcope.report.answer import answer, explored, who_composes
 from composcope.report.charts import strip
 from composcope.report.diagnosis_page import DRAWN
 from composcope.report.explorer import explorer_data
 from composcope.report.page import render, write_page
 from composcope.report.runs import RunRow, missing_row, run_row
-from composcope.reproduce.work import Asked, Made
+from composcope.study.ledger import Judgement, PartJudgement
+from composcope.study.panel import RenderedPanel
+from composcope.study.reproduce import Reproduction
+from composcope.study.request import Request
+from composcope.study.study import DEFAULT
 
 OnProgress = Callable[[int, int], None]
-SHOWN_DPI = 130  # pixels of the page an inch of a picture takes, so that its 8 points are readable
+SHOWN_DPI = 130  # pixels of the page per inch of a figure, so that its 8 points are readable
 
 
-def write_report(
-    store: Store,
-    asked: Asked,
-    made: Sequence[Made],
-    judgements: Sequence[Judgement],
-    path: Path,
-    on_progress: OnProgress | None = None,
-) -> Path:
+def write_report(reproduction: Reproduction, path: Path, on_progress: OnProgress | None = None) -> Path:
     """Write the page from what the store has; nothing is trained or measured for it.
 
-    - `on_progress`: called with the runs read and their number.
+    - `on_progress`: called with the number of runs read and their total.
     """
+    store = reproduction.store
     stored = store.run_ids()
     rows = []
     for done, run_id in enumerate(stored):
         if on_progress is not None:
             on_progress(done, len(stored))
         rows.append(run_row(store, run_id))
-    rows += [missing_row(spec) for spec in missing_specs(store, asked)]
+    rows += [missing_row(spec) for spec in missing_specs(store, reproduction.request)]
     if on_progress is not None:
         on_progress(len(stored), len(stored))
-    return write_page(report_text(store, asked, made, judgements, rows), path)
+    return write_page(report_text(reproduction, rows), path)
 
 
-def report_text(
-    store: Store, asked: Asked, made: Sequence[Made], judgements: Sequence[Judgement], rows: Sequence[RunRow]
-) -> str:
-    """The page. `rows`: the runs, those that are missing included."""
-    behind = about_figures(rows, made)
-    explored_runs = [Run(store, store.spec(row.run_id)) for row in explored(behind)]
+def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
+    """The page. `rows`: the runs, including those that are missing."""
+    store, request, panels = reproduction.store, reproduction.request, reproduction.panels
+    judgements, headline = reproduction.ledger.judgements, request.study.headline
+    behind = about_figures(rows, panels)
+    explored_runs = [Run(store.spec(row.run_id), store) for row in explored(behind, headline)]
     return render(
         "report.html",
         version=__version__,
-        preset=asked.preset.name,
-        answer=answer(behind),
-        tally=tally(judgements),
-        who=who_composes(behind),
+        study=request.study,
+        preset=request.preset.name,
+        answer=answer(behind, headline),
+        tally=list(reproduction.ledger.counts().items()),
+        who=who_composes(behind, headline),
         kinds=list(DRAWN.items()),
-        claims=[claim_view(judgement, made) for judgement in judgements],
-        figures=[figure_view(one, asked, store, judgements) for one in made],
+        claims=[claim_view(judgement, panels) for judgement in judgements],
+        figures=[figure_view(panel, request, store, judgements) for panel in panels],
         cell=cell,
         explorer=explorer_data(explored_runs),
-        rows=[row_view(row, made) for row in ordered(rows)],
+        rows=[row_view(row, panels) for row in ordered(rows)],
         verdicts=sorted({row.kind for row in rows if row.kind}),
-        footer=footer(store, rows, asked),
+        footer=footer(store, rows, request),
     )
 
 
-def about_figures(rows: Sequence[RunRow], made: Sequence[Made]) -> list[RunRow]:
-    """The runs behind the pictures, on which the answer rests; all where no picture has any."""
-    behind = {run_id for one in made for run_id in one.run_ids}
+def about_figures(rows: Sequence[RunRow], panels: Sequence[RenderedPanel]) -> list[RunRow]:
+    """The runs behind the figures, on which the answer rests; all runs if no figure has any."""
+    behind = {run_id for panel in panels for run_id in panel.run_ids}
     return [row for row in rows if row.run_id in behind or not behind]
 
 
-def missing_specs(store: Store, asked: Asked) -> list[Spec]:
-    """Runs that the pictures and claims still need and that the store has no trace of."""
+def missing_specs(store: Store, request: Request) -> list[Spec]:
+    """Runs that the figures still need and that the store has no trace of."""
     wanted: dict[str, Spec] = {}
-    for panel in asked.panels:
-        with suppress(RunFailed):  # a search that meets a damaged run; that is in the table
-            needed = panel.needed(varied(panel.plan(asked.preset), asked.settings), store)
-            wanted |= {spec.run_id: spec for spec in needed}
+    for panel in request.panels:
+        with suppress(RunFailed):  # a search that meets a damaged run, which is in the table
+            wanted |= {spec.run_id: spec for spec in panel.needed(request.plan(panel), store)}
     known = set(store.run_ids())
     return [spec for run_id, spec in wanted.items() if run_id not in known]
 
 
-def claim_view(judgement: Judgement, made: Sequence[Made]) -> dict[str, Any]:
+def claim_view(judgement: Judgement, panels: Sequence[RenderedPanel]) -> dict[str, Any]:
     """A claim's row: the part that decides in front, every part behind it."""
     parts = [part_view(part) for part in judgement.parts]
-    here = {one.panel.name for one in made}
+    here = {panel.name for panel in panels}
     deciding = next((p for p in parts if p["outcome"] == judgement.outcome), parts[0] if parts else None)
     return {
         "judgement": judgement,
@@ -115,32 +111,30 @@ def part_view(part: PartJudgement) -> dict[str, Any]:
         "effect": number(part.effect),
         "value": part.effect if part.effect is not None and math.isfinite(part.effect) else "",
         "interval": spread,
-        "claimed": f"{part.relation} {part.threshold:g}",
+        "claimed": part.claimed,
         "seeds": len(part.values),
         "strip": strip(part.values, part.low, part.high, part.threshold, part.relation),
     }
 
 
-def figure_view(made: Made, asked: Asked, store: Store, judgements: Sequence[Judgement]) -> dict[str, Any]:
-    """A picture's section."""
-    claims = [judgement for judgement in judgements if made.panel.name in judgement.figures]
-    picture = None if made.picture is None else data_address(made.png)
-    width = height = 0
-    if made.picture is not None:
-        width, height = (round(side * SHOWN_DPI) for side in made.picture.get_size_inches())
+def figure_view(
+    panel: RenderedPanel, request: Request, store: Store, judgements: Sequence[Judgement]
+) -> dict[str, Any]:
+    """A figure's section."""
+    width, height = (round(side * SHOWN_DPI) for side in panel.size)
     return {
-        "name": made.panel.name,
-        "title": made.panel.title,
-        "see": made.panel.see,
-        "picture": picture,
+        "name": panel.name,
+        "title": panel.title,
+        "see": panel.see,
+        "picture": data_address(panel.png) if panel.png else None,
         "width": width,
         "height": height,
-        "missing": made.missing,
-        "rows": made.rows,
-        "runs": len(set(made.run_ids)),
-        "claims": claims,
-        "no_claim": made.panel.no_claim,
-        "command": command(made, asked, store),
+        "missing": panel.missing,
+        "rows": panel.rows,
+        "runs": len(set(panel.run_ids)),
+        "claims": [judgement for judgement in judgements if panel.name in judgement.figures],
+        "no_claim": panel.no_claim,
+        "command": command(panel, request, store),
     }
 
 
@@ -149,18 +143,19 @@ def data_address(content: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def command(made: Made, asked: Asked, store: Store) -> str:
-    """What makes the picture."""
-    words = ["composcope", "reproduce", made.panel.name, "--preset", asked.preset.name]
-    if asked.preset != PRESETS.get(asked.preset.name):  # only the number of seeds can be changed
-        words += ["--seeds", str(len(asked.preset.seeds))]
-    for setting in asked.settings:
+def command(panel: RenderedPanel, request: Request, store: Store) -> str:
+    """The command that makes the figure."""
+    words = ["composcope", "reproduce", panel.name]
+    words += [] if request.study.name == DEFAULT else ["--study", request.study.name]
+    words += ["--preset", request.preset.name]
+    words += [] if request.preset.seeds is None else ["--seeds", str(len(request.preset.seeds))]
+    for setting in request.settings:
         words += ["--set", setting]
     return shlex.join([*words, "--store", str(store.folder)])
 
 
 def cell(value: object) -> dict[str, Any]:
-    """How a table shows a value, and what it is sorted by."""
+    """How a table shows a value, and the value it is sorted by."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return {"text": "-" if value is None else str(value), "value": "", "number": False}
     text = str(value) if isinstance(value, int) else number(value)
@@ -172,9 +167,9 @@ def ordered(rows: Sequence[RunRow]) -> list[RunRow]:
     return sorted(rows, key=lambda row: (row.status == "missing", row.title, row.about, str(row.seed), row.run_id))
 
 
-def row_view(row: RunRow, made: Sequence[Made]) -> dict[str, Any]:
+def row_view(row: RunRow, panels: Sequence[RenderedPanel]) -> dict[str, Any]:
     """A run's row, with words to filter by."""
-    used = [f"figure={one.panel.name}" for one in made if row.run_id in one.run_ids]
+    used = [f"figure={panel.name}" for panel in panels if row.run_id in panel.run_ids]
     error = {name: row.error.get(name) for name in ("seen_mse", "heldout_mse", "blank_mse", "accuracy")}
     composes = None if row.composes is None else round(100 * row.composes)
     return {
@@ -186,17 +181,17 @@ def row_view(row: RunRow, made: Sequence[Made]) -> dict[str, Any]:
     }
 
 
-def footer(store: Store, rows: Sequence[RunRow], asked: Asked) -> dict[str, Any]:
+def footer(store: Store, rows: Sequence[RunRow], request: Request) -> dict[str, Any]:
     """What the numbers may depend on beyond the specs."""
 
     def values(*names: str) -> list[str]:
-        told = {", ".join(f"{name} {row.provenance.get(name)}" for name in names) for row in rows if row.provenance}
-        return sorted(told)
+        texts = {", ".join(f"{name} {row.provenance.get(name)}" for name in names) for row in rows if row.provenance}
+        return sorted(texts)
 
     return {
         "store": str(store.folder),
-        "preset": asked.preset.name,
-        "settings": list(asked.settings),
+        "preset": request.preset.name,
+        "settings": list(request.settings),
         "versions": values("composcope", "torch", "python"),
         "machines": values("platform", "processor", "cores", "device"),
         "seeds": sorted(

@@ -44,7 +44,14 @@ class Headline:
 
     def class_of(self, spec: Mapping[str, Any]) -> RunClass | None:
         """The class of a run, from its spec as plain data."""
-        return next((run_class for run_class in self.classes if run_class.contains(spec)), None)
+        return next((run_class for run_class in self.classes if _contains(run_class, spec)), None)
+
+
+def _contains(run_class: RunClass, spec: Mapping[str, Any]) -> bool:
+    try:
+        return run_class.contains(spec)
+    except (LookupError, TypeError, AttributeError):  # a store may hold runs that the study knows nothing about
+        return False
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,7 @@ def find_study(study: "str | Study | None" = None) -> Study:
     name = DEFAULT if study is None else study
     if name not in known:
         raise BadInput(
-            f"there is no study {name!r}{nearest(name, known)}; available: {', '.join(known) or 'none (is composcope installed?)'}"
+            f"there is no study {name!r}{nearest(name, known)}; available: {', '.join(known) or 'none'}"
+            " (a study of your own joins with --plugin FILE)"
         )
     return known[name]

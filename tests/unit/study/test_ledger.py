@@ -1,25 +1,31 @@
-"""The verdict on made-up effects: clear yes, clear no, too noisy, too few, missing."""
+"""The outcome for made-up effects: clear yes, clear no, too noisy, too few seeds, missing."""
 
 import pytest
 
-from composcope.paper.evidence import Evidence, Known
-from composcope.paper.ledger import Claim, Part, as_markdown, interval, judge, rows
-from composcope.paper.preset import TINY
+from composcope.study.claim import Claim, Part
+from composcope.study.evidence import Evidence
+from composcope.study.ledger import Ledger, judge
+from composcope.study.preset import Preset
+from composcope.study.statistics import interval
 
-NOTHING = {}
+SMALL = Preset("small", "for tests", label="8x8", labels={2: "authors' setting"})
 
 
 @pytest.fixture
-def evidence(store):
-    return Evidence(TINY, NOTHING, Known(store))
+def evidence():
+    return Evidence(SMALL, {})
 
 
 def part(values, relation=">", threshold=1.0, exact=False):
-    return Part("an effect", lambda evidence: values, relation, threshold, "a reason", exact)
+    return Part("an effect", lambda evidence: dict(enumerate(values)), relation, threshold, "a reason", exact)
 
 
-def claim(*parts):
-    return Claim(1, "something holds", "Sec. 1", ("1a",), lambda preset: NOTHING, parts)
+def claim(*parts, number=1):
+    return Claim(number, "something holds", "Sec. 1", ("1a",), lambda preset: {}, parts)
+
+
+def ledger(*judgements):
+    return Ledger("a study", SMALL, (), judgements)
 
 
 @pytest.mark.parametrize(
@@ -54,18 +60,31 @@ def test_a_claim_holds_if_all_its_parts_do(evidence):
     assert judge(claim(part(yes), part(noisy), part(no)), evidence).outcome == "not reproduced"
 
 
-def test_what_was_seen_is_said(evidence):
-    saw = judge(claim(part([0.1, 0.2, 0.3]), part([])), evidence).saw
-    assert "an effect: 0.2 [0.1, 0.3], claimed > 1" in saw
-    assert "no run that counts" in saw
+def test_the_summary_has_effect_and_interval(evidence):
+    summary = judge(claim(part([0.1, 0.2, 0.3]), part([])), evidence).summary
+    assert "an effect: 0.2 [0.1, 0.3], claimed > 1" in summary
+    assert "no eligible run" in summary
 
 
-def test_values_that_are_no_numbers_are_left_out(evidence):
-    assert judge(claim(part([float("nan"), 2.0, 2.0, 2.0])), evidence).parts[0].values == (2.0, 2.0, 2.0)
+def test_values_that_are_not_finite_are_left_out_with_their_seed(evidence):
+    judged = judge(claim(part([float("nan"), 2.0, 2.0, 2.0])), evidence).parts[0]
+    assert judged.values == (2.0, 2.0, 2.0)
+    assert judged.seeds == (1, 2, 3)
+
+
+def test_a_judgement_says_what_its_runs_can_show(evidence):
+    assert judge(claim(part([2.0] * 3)), evidence).label == "8x8"
+    assert judge(claim(part([2.0] * 3), number=2), evidence).label == "authors' setting"
+
+
+def test_counts_cover_every_outcome(evidence):
+    found = ledger(judge(claim(part([2.0] * 3)), evidence), judge(claim(part([])), evidence))
+    assert found.counts() == {"reproduced": 1, "not reproduced": 0, "undetermined": 1}
+    assert found.summary() == "2 claims: 1 reproduced, 0 not reproduced, 1 undetermined"
 
 
 def test_rows_name_a_claim_once(evidence):
-    table = rows([judge(claim(part([2.0] * 3), part([2.0] * 3)), evidence)])
+    table = ledger(judge(claim(part([2.0] * 3), part([2.0] * 3)), evidence)).rows()
     assert [row["claim"] for row in table] == [1, ""]
 
 
@@ -85,8 +104,8 @@ def test_interval_of_three_is_their_range():
 
 
 def test_the_page_has_every_claim_and_inequality(evidence):
-    bars = Part("|a gap|", lambda evidence: [2.0] * 3, ">", 1.0, "a reason")
-    page = as_markdown([judge(claim(bars, part([])), evidence)], TINY)
+    bars = Part("|a gap|", lambda evidence: dict.fromkeys(range(3), 2.0), ">", 1.0, "a reason")
+    page = ledger(judge(claim(bars, part([])), evidence)).to_markdown()
     assert "| 1 | something holds | undetermined | 0 | 1a |" in page
     assert r"| \|a gap\| | 2 | 2 to 2 | > 1 | reproduced | a reason |" in page
-    assert "| an effect | no run that counts |" in page
+    assert "| an effect | no eligible run |" in page

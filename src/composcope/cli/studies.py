@@ -1,0 +1,267 @@
+"""Commands that run a study and show it: studies, reproduce, claims, report, explore."""
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from composcope.cli.app import (
+    DEFAULT_STORE,
+    KernelsOption,
+    PluginOption,
+    StoreOption,
+    WorkersOption,
+    app,
+    load_plugins,
+)
+from composcope.cli.runs import time_left
+
+if TYPE_CHECKING:
+    from composcope.study.ledger import Ledger
+    from composcope.study.reproduce import Event, Planned
+
+StudyOption = Annotated[
+    str | None, typer.Option("--study", help="Study by name (see `composcope studies`); by default the built-in paper.")
+]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Size of the runs, by default the study's first preset. quick: minutes; paper: the authors' sizes."
+    ),
+]
+SeedsOption = Annotated[int | None, typer.Option(min=1, max=1000, help="Use this many seeds in every experiment.")]
+FiguresArgument = Annotated[
+    list[str] | None, typer.Argument(help="Figures by name: 1b, or 3 for 3a to 3d; all by default.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Change a field in every run of the named figures: --set task.sigma=2."
+    ),
+]
+STAGES = {
+    "timing": "timing a few steps of each network",
+    "runs": "runs",
+    "figures": "figures",
+    "claims": "claims",
+}
+
+
+@app.command()
+def studies(plugin: PluginOption = None) -> None:
+    """List the studies that `reproduce` can run: built in, installed, or from a plugin file."""
+    from composcope.study.study import studies as known_studies
+
+    load_plugins(plugin)
+    for study in known_studies().values():
+        print(f"{study.name}: {study.title}")
+        print(f"  {len(study.panels)} figures, {len(study.claims)} claims")
+        for preset in study.presets:
+            print(f"  --preset {preset.name}: {preset.about}")
+
+
+@app.command()
+def reproduce(
+    figures: FiguresArgument = None,
+    study: StudyOption = None,
+    preset: PresetOption = None,
+    seeds: SeedsOption = None,
+    workers: WorkersOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option(help="Folder for figures, tables, claims.json and the report.")] = Path("out"),
+    set_: SetOption = None,
+    plugin: PluginOption = None,
+    kernels: KernelsOption = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan: runs to do and time.")] = False,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Train nothing: draw and judge from the runs that the store has.")
+    ] = False,
+) -> None:
+    """Run a study: train what its figures need, draw them, judge every claim and write the report.
+
+    Rerun the same command to resume after an interruption. The exit code is 0 whatever the claims' outcomes are, and 1
+    if a run failed.
+    """
+    from composcope.experiments.store import Store
+    from composcope.report.report import write_report
+    from composcope.study.reproduce import reproduce as reproduce_study
+    from composcope.terminal import progress_bar
+
+    load_plugins(plugin)
+    target = Store(store)
+    options: dict[str, Any] = {"preset": preset, "seeds": seeds, "settings": set_ or []}
+    if dry_run:
+        _print_dry_run(study, figures or [], target, workers, kernels, options)
+        return
+    with _EventPrinter(workers) as printer:
+        reproduction = reproduce_study(
+            study,
+            figures or [],
+            store=target,
+            train=not no_train,
+            workers=workers,
+            kernels=kernels,
+            plugins=plugin or [],
+            on_event=printer,
+            **options,
+        )
+    for panel in reproduction.panels:
+        if panel.missing:
+            print(f"figure {panel.name}: {panel.missing}")
+    reproduction.write(out)
+    _print_ledger(reproduction.ledger)
+    with progress_bar("report") as advance:
+        report = write_report(reproduction, out / "report.html", advance)
+    drawn = sum(not panel.missing for panel in reproduction.panels)
+    print(f"\n{drawn} figures: {out / 'figures'}, their numbers: {out / 'tables'}, the ledger: {out / 'claims.json'}")
+    print(f"report: {report}")
+    print(f"results: {store} (composcope list --store {store})")
+    if reproduction.failures:
+        print(f"error: {len(reproduction.failures)} runs failed; figures and claims may lack them", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@app.command()
+def claims(
+    study: StudyOption = None,
+    preset: PresetOption = None,
+    seeds: SeedsOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
+) -> None:
+    """Print the ledger of a study's claims from the runs of a store, without training anything."""
+    from composcope.experiments.store import Store
+    from composcope.study.evidence import RunCache
+    from composcope.study.reproduce import judge_claims
+    from composcope.study.request import make_request
+    from composcope.study.study import find_study
+
+    load_plugins(plugin)
+    request = make_request(find_study(study), (), preset, seeds)
+    with _EventPrinter() as printer:
+        ledger = judge_claims(request, RunCache(Store(store)), printer)
+    _print_ledger(ledger)
+
+
+@app.command()
+def report(
+    study: StudyOption = None,
+    preset: PresetOption = None,
+    seeds: SeedsOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option(help="The page to write, one HTML file.")] = Path("report.html"),
+    plugin: PluginOption = None,
+) -> None:
+    """Write the report of a store as one HTML file: the ledger, every figure that its runs allow, and every run."""
+    from composcope.report.report import write_report
+    from composcope.study.reproduce import reproduce as reproduce_study
+    from composcope.terminal import progress_bar
+
+    load_plugins(plugin)
+    with _EventPrinter() as printer:
+        reproduction = reproduce_study(
+            study, preset=preset, seeds=seeds, store=store, train=False, plugins=plugin or [], on_event=printer
+        )
+    with progress_bar("report") as advance:
+        print(f"report: {write_report(reproduction, out, advance)}")
+
+
+@app.command()
+def explore(
+    run_ids: Annotated[list[str], typer.Argument(help="Runs by id, or its first digits; several to compare.")],
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option(help="The page to write, one HTML file.")] = Path("explore.html"),
+    plugin: PluginOption = None,
+) -> None:
+    """Write a page on which one drags a point over the latent plane and sees what each run draws there."""
+    from composcope.experiments.store import Store
+    from composcope.report.explorer import write_explorer
+    from composcope.terminal import progress_bar
+
+    load_plugins(plugin)
+    target = Store(store)
+    chosen = list(dict.fromkeys(target.find(prefix) for prefix in run_ids))
+    with progress_bar("explorer") as advance:
+        print(f"explorer: {write_explorer(target, chosen, out, advance)}")
+
+
+class _EventPrinter:
+    """Prints what a study's events say; one progress bar per stage."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers
+        self.stage = ""
+        self.bar = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.close()
+
+    def __call__(self, event: "Event") -> None:
+        from composcope.study.reproduce import Planned, Progress
+        from composcope.terminal import progress_bar
+
+        if isinstance(event, Progress):
+            if event.stage != self.stage:
+                self.bar.close()
+                self.advance = self.bar.enter_context(progress_bar(STAGES[event.stage]))
+                self.stage = event.stage
+            self.advance(event.done, event.total)
+            return
+        self.bar.close()
+        self.stage = ""
+        if isinstance(event, Planned):
+            _print_plan(event, self.workers)
+        else:
+            failures = [outcome for outcome in event.outcomes if outcome.failure]
+            for outcome in failures:
+                print(f"error: {outcome.failure}", file=sys.stderr)
+            print(f"{len(event.outcomes) - len(failures)} runs done, {len(failures)} failed")
+
+
+def _print_plan(event: "Planned", workers: int | None) -> None:
+    work, request = event.work, event.request
+    if event.round == 0:
+        print(
+            f"{request.study.name}, preset {request.preset.name}:"
+            f" {len(request.panels)} figures, {len(request.claims)} claims"
+        )
+        print(f"{len(work.runs)} runs: {work.done} in {event.store.folder}, {len(work.todo)} to do now", end="")
+        print(f"; up to {work.later} more as searches continue" if work.later else "")
+    elif work.todo:
+        print(f"the searches need {len(work.todo)} more runs")
+    if work.todo:
+        print(time_left(event.seconds, len(work.todo), workers))
+
+
+def _print_dry_run(
+    study: str | None, figures: list[str], store: Any, workers: int | None, kernels: Any, options: dict[str, Any]
+) -> None:
+    from composcope.experiments.executor import workload
+    from composcope.study.reproduce import Planned, estimated_costs
+    from composcope.study.request import make_request, remaining_work
+    from composcope.study.study import find_study
+
+    request = make_request(find_study(study), figures, **options)
+    work = remaining_work(request, store)
+    specs = list(work.todo.values())
+    with _EventPrinter(workers) as printer:
+        costs = estimated_costs(specs, kernels, printer)
+        printer(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), 0))
+
+
+def _print_ledger(ledger: "Ledger") -> None:
+    from composcope.terminal import print_table
+
+    if ledger.judgements:
+        print()
+        print_table(ledger.rows())
+        print()
+    print(ledger.summary())

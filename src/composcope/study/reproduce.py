@@ -1,0 +1,217 @@
+"""A study from start to end: train what its figures need, draw them, judge its claims."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from composcope.experiments.executor import Outcome, run_all, workload
+from composcope.experiments.spec import Spec
+from composcope.experiments.store import Store
+from composcope.experiments.sweep import estimate_seconds
+from composcope.study.evidence import RunCache
+from composcope.study.ledger import Judgement, Ledger, judge
+from composcope.study.panel import RenderedPanel
+from composcope.study.rendering import render_all
+from composcope.study.request import Request, Work, make_request, remaining_work
+from composcope.study.study import Study, find_study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Stage = Literal["timing", "runs", "figures", "claims"]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Event: what is to be done now, and how many seconds of one core that may take. `round`: 0 for the first."""
+
+    request: Request
+    work: Work
+    store: Store
+    seconds: float
+    round: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Event: how much of a stage is done."""
+
+    stage: Stage
+    done: float
+    total: float
+
+
+@dataclass(frozen=True)
+class RoundFinished:
+    """Event: a round of runs has ended."""
+
+    outcomes: tuple[Outcome, ...]
+
+
+Event = Planned | Progress | RoundFinished
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came out: figures, the ledger of claims, the runs behind them, and the runs that failed."""
+
+    request: Request
+    store: Store
+    panels: tuple[RenderedPanel, ...]
+    ledger: Ledger
+    failures: tuple[Outcome, ...] = ()
+
+    @property
+    def run_ids(self) -> list[str]:
+        """The runs behind the figures."""
+        return list(dict.fromkeys(run_id for panel in self.panels for run_id in panel.run_ids))
+
+    @cached_property
+    def frame(self) -> "pd.DataFrame":
+        """One row per run behind the figures: its spec and measures."""
+        return self.store.frame(self.run_ids)
+
+    def write(self, folder: str | os.PathLike[str]) -> Path:
+        """Write figures, tables, the ledger, runs.csv and curves.csv into a folder."""
+        import pandas as pd
+
+        out = Path(folder)
+        for panel in self.panels:
+            write_figure(panel, out)
+        write_ledger(self.ledger, out)
+        sound = [run_id for run_id in self.run_ids if self.store.record(run_id, verify=True).status == "done"]
+        curves = [self.store.curve(run_id).assign(run_id=run_id) for run_id in sound]
+        tables = {"runs.csv": self.frame, "curves.csv": pd.concat(curves) if curves else pd.DataFrame()}
+        for name, table in tables.items():
+            table.to_csv(out / name, index=False, lineterminator="\n", float_format="%.6g")
+        return out
+
+
+def reproduce(
+    study: str | Study | None = None,
+    figures: Sequence[str] = (),
+    preset: str | None = None,
+    *,
+    store: Store | str | os.PathLike[str] = "runs",
+    seeds: int | None = None,
+    settings: Sequence[str] = (),
+    train: bool = True,
+    workers: int | None = None,
+    kernels: Literal["auto", "torch"] = "auto",
+    plugins: Sequence[Path] = (),
+    on_event: OnEvent = lambda event: None,
+) -> Reproduction:
+    """Train what the figures of a study need, draw them and judge the claims; runs that the store has are not redone.
+
+    - `study`: a name (see `composcope studies`) or a `Study`; by default the built-in paper.
+    - `figures`: by name, "3" for all of 3a to 3d; all by default. `preset`: by name, the study's first by default.
+    - `seeds`: this many seeds in every experiment. `settings`: `["task.sigma=2"]` changes every run of the figures.
+    - `train`: False draws and judges from what the store has. `workers`: processes, one per core by default.
+    - `on_event`: called with `Planned`, `Progress` and `RoundFinished` values.
+    """
+    request = make_request(find_study(study), figures, preset, seeds, settings)
+    target = store if isinstance(store, Store) else Store(store)
+    failures = run_missing(request, target, workers, kernels, plugins, on_event) if train else ()
+    cache = RunCache(target)
+    panels = render_all(
+        request, cache, workers, plugins, lambda done, total: on_event(Progress("figures", done, total))
+    )
+    return Reproduction(request, target, panels, judge_claims(request, cache, on_event), failures)
+
+
+def run_missing(
+    request: Request,
+    store: Store,
+    workers: int | None = None,
+    kernels: Literal["auto", "torch"] = "auto",
+    plugins: Sequence[Path] = (),
+    on_event: OnEvent = lambda event: None,
+) -> tuple[Outcome, ...]:
+    """Do what is missing, in rounds while searches ask for more; the runs that failed."""
+    failures: dict[str, Outcome] = {}
+    for round_ in range(1000):
+        work = remaining_work(request, store)
+        specs = [spec for run_id, spec in work.todo.items() if run_id not in failures]
+        costs = estimated_costs(specs, kernels, on_event)
+        on_event(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), round_))
+        if not specs:
+            break
+        outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, on_event)
+        failures |= {outcome.run_id: outcome for outcome in outcomes if outcome.failure}
+        on_event(RoundFinished(tuple(outcomes)))
+    return tuple(failures.values())
+
+
+def estimated_costs(
+    specs: Sequence[Spec], kernels: Literal["auto", "torch"] = "auto", on_event: OnEvent = lambda event: None
+) -> dict[str, float]:
+    """Each run's seconds on one core, by id, from timing a few steps of each different network."""
+    seconds = estimate_seconds(specs, kernels, lambda done, total: on_event(Progress("timing", done, total)))
+    return {spec.run_id: cost for spec, cost in zip(specs, seconds, strict=True)}
+
+
+def _run_round(
+    specs: Sequence[Spec],
+    work: Work,
+    store: Store,
+    workers: int | None,
+    kernels: Literal["auto", "torch"],
+    plugins: Sequence[Path],
+    costs: Mapping[str, float],
+    on_event: OnEvent,
+) -> list[Outcome]:
+    total = workload(specs, store, work.diagnosed, costs)
+
+    def tell(done: float, outcomes: Sequence[Outcome]) -> None:
+        on_event(Progress("runs", min(done, total), total))
+
+    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs)
+
+
+def judge_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Ledger:
+    """Every claim of the request, judged by what the store has."""
+    judgements: list[Judgement] = []
+    for claim in request.claims:
+        judgements.append(judge(claim, cache.gather(request.preset, request.plan(claim))))
+        on_event(Progress("claims", len(judgements), len(request.claims)))
+    return Ledger(request.study.name, request.preset, request.settings, tuple(judgements))
+
+
+def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
+    """Write a figure as PNG and PDF and its table as CSV; if there is no figure, remove an older one."""
+    files = {
+        out / "figures" / f"figure_{panel.name}.png": panel.png,
+        out / "figures" / f"figure_{panel.name}.pdf": panel.pdf,
+        out / "tables" / f"figure_{panel.name}.csv": _csv(panel.rows),
+    }
+    for path, content in files.items():
+        if panel.missing:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    return [] if panel.missing else list(files)
+
+
+def write_ledger(ledger: Ledger, out: Path) -> Path:
+    """Write claims.json, and claims.md to read."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "claims.json"
+    path.write_text(json.dumps(ledger.to_data(), indent=1) + "\n")
+    path.with_suffix(".md").write_text(ledger.to_markdown())
+    return path
+
+
+def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()

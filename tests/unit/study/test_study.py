@@ -1,0 +1,124 @@
+"""Studies as values: presets, figures by name, headline classes, registration."""
+
+import pytest
+
+import composcope as cs
+from composcope.study.plan import label_of, specs_of, varied
+from composcope.study.request import make_request, remaining_work
+from composcope.study.study import find_study
+
+
+def panel(name, plan=lambda preset: {}):
+    return cs.Panel(name, f"title {name}", "see", plan, lambda evidence: None, lambda numbers: None)
+
+
+def claim(number, figures, plan):
+    part = cs.Part("an effect", lambda evidence: {}, ">", 0.0, "a reason")
+    return cs.Claim(number, "it holds", "nowhere", figures, plan, (part,))
+
+
+def study(panels=(), claims=(), name="made-up"):
+    headline = cs.Headline(
+        "Does it?",
+        "A lead.",
+        classes=(
+            cs.RunClass("wide", lambda spec: spec["decoder"]["width"] > 8, "treated"),
+            cs.RunClass("any MLP", lambda spec: spec["decoder"]["kind"] == "mlp", "untreated"),
+        ),
+    )
+    presets = (cs.Preset("small", "small runs", label="8x8"), cs.Preset("large", "large runs", label="28x28"))
+    return cs.Study(name, "A made-up study", presets, tuple(panels), tuple(claims), headline)
+
+
+@pytest.fixture
+def no_new_studies(monkeypatch):
+    monkeypatch.setattr("composcope.study.study._registered", {})
+
+
+def test_the_first_preset_is_the_default():
+    assert study().preset().name == "small"
+    assert study().preset("large").label == "28x28"
+    with pytest.raises(cs.BadInput, match=r"no preset 'lrge', did you mean 'large'\?; available: small, large"):
+        study().preset("lrge")
+
+
+def test_seeds_of_the_preset_win_over_the_experiments():
+    assert study().preset().seeds_or((0, 1, 2)) == (0, 1, 2)
+    assert study().preset().with_seeds(2).seeds_or((5, 6, 7)) == (0, 1)
+
+
+def test_figures_are_selected_by_name_and_by_number():
+    whole = study([panel(name) for name in ("1", "3a", "3b", "13", "own")])
+    assert [p.name for p in whole.select(["3"])] == ["3a", "3b"]
+    assert [p.name for p in whole.select(["own", "1"])] == ["1", "own"]
+    assert len(whole.select([])) == 5
+    with pytest.raises(cs.BadInput, match="there is no figure '4'"):
+        whole.select(["4"])
+
+
+def test_a_run_belongs_to_the_first_class_that_contains_it():
+    headline = study().headline
+    assert headline.class_of({"decoder": {"kind": "mlp", "width": 16}}).label == "wide"
+    assert headline.class_of({"decoder": {"kind": "mlp", "width": 4}}).label == "any MLP"
+    assert headline.class_of({"decoder": {"kind": "other", "width": 4}}) is None
+    assert headline.class_of({"decoder": "not a table"}) is None
+
+
+def test_a_registered_study_is_found_by_name(no_new_studies):
+    made = cs.register_study(study())
+    assert find_study("made-up") is made
+    assert "made-up" in cs.studies()
+
+
+def test_the_paper_is_found_by_its_entry_point():
+    assert find_study().name == "forced-rendering"
+    with pytest.raises(cs.BadInput, match=r"there is no study 'forced_rendering', did you mean 'forced-rendering'\?"):
+        find_study("forced_rendering")
+
+
+def test_a_key_is_a_word_or_a_value_with_a_label():
+    class Key:
+        label = "depth 3"
+
+    assert label_of("bump") == "bump"
+    assert label_of(Key()) == "depth 3"
+
+
+def test_settings_vary_every_run_of_a_plan(tiny_spec):
+    plan = varied({"a": (tiny_spec,)}, ["decoder.width=4"])
+    assert [spec.decoder.width for spec in specs_of(plan).values()] == [4]
+
+
+def test_claims_are_those_that_the_named_figures_can_settle(tiny_spec):
+    def shown(preset):
+        return {"a": (tiny_spec,)}
+
+    def elsewhere(preset):
+        raise AssertionError("a claim that no named figure shows is not planned")
+
+    claims = [claim(1, ("1",), shown), claim(2, ("2",), elsewhere)]
+    request = make_request(study([panel("1", shown), panel("2", elsewhere)], claims), ["1"])
+    assert [c.number for c in request.claims] == [1]
+
+
+def test_a_claim_that_needs_more_runs_is_not_judged(tiny_spec):
+    from dataclasses import replace
+
+    claims = [claim(1, ("1",), lambda preset: {"a": (tiny_spec, replace(tiny_spec, seed=7))})]
+    assert not make_request(study([panel("1", lambda preset: {"a": (tiny_spec,)})], claims), ["1"]).claims
+
+
+def test_settings_need_named_figures():
+    with pytest.raises(cs.BadInput, match="name the figures whose runs it changes"):
+        make_request(study(), settings=["task.sigma=2"])
+
+
+def test_remaining_work_is_what_the_store_lacks(tiny_spec, store):
+    from dataclasses import replace
+
+    plan = {"a": (tiny_spec, replace(tiny_spec, seed=1))}
+    request = make_request(study([panel("1", lambda preset: plan)]))
+    cs.run(tiny_spec, store)
+    work = remaining_work(request, store)
+    assert (len(work.runs), work.done) == (2, 1)
+    assert set(work.todo) == set(work.runs)  # the stored run is still to be diagnosed
