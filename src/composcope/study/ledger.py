@@ -1,26 +1,30 @@
-"""How claims are judged: an effect for every seed, an inequality, and an interval over seeds."""
+"""How claims are judged: from observations, one per seed, to outcomes."""
 
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
+from composcope.study.claim import Bounds, Claim, Excluded, Part
+from composcope.study.observations import Observation, Observations
+from composcope.study.preset import AUTHORS_SETTING, Preset
+from composcope.study.statistics import LEVEL, Inference, holm, infer, interval, sign_test
 
-from composcope.errors import RunFailed
-from composcope.study.claim import Claim, Part
-from composcope.study.evidence import Evidence
-from composcope.study.preset import Preset
-from composcope.study.statistics import interval
-
-Outcome = Literal["reproduced", "not reproduced", "undetermined"]
-OUTCOMES: tuple[Outcome, ...] = ("reproduced", "not reproduced", "undetermined")
 FEWEST_SEEDS = 3
 NO_RUN = "no eligible run"
+UNDETERMINED = "undetermined"
 
 
 @dataclass(frozen=True)
 class PartJudgement:
-    """The result for one inequality: the mean effect, its interval over seeds, and the outcome."""
+    """The result for one inequality.
+
+    - `effect`, `low`, `high`: the mean effect and its 95 % t-interval; `p`, `p_opposite`: one-sided p-values of the
+      claimed side and of the other; `method`: which test.
+    - `values`: by seed, in the order of `seeds`; `censored`: seeds of which only bounds are known; `excluded`: seeds
+      that cannot answer, with the reason.
+    - `holds`: True, False, or None if undetermined. `registered`: whether the part was registered before its runs.
+    """
 
     measure: str
     relation: str
@@ -29,29 +33,60 @@ class PartJudgement:
     effect: float | None
     low: float | None
     high: float | None
+    p: float
+    p_opposite: float
+    method: str
     seeds: tuple[int, ...]
     values: tuple[float, ...]
-    outcome: Outcome
+    censored: dict[int, tuple[float, float]]
+    excluded: dict[int, str]
+    holds: bool | None
+    registered: bool
 
     @property
     def claimed(self) -> str:
-        return f"{self.relation} {self.threshold:g}"
+        return f"within ±{self.threshold:g}" if self.relation == "within" else f"{self.relation} {self.threshold:g}"
+
+    @property
+    def outcome(self) -> str:
+        return {True: "holds", False: "does not hold", None: UNDETERMINED}[self.holds]
+
+    @property
+    def count(self) -> int:
+        """Seeds with a value or bounds."""
+        return len(self.values) + len(self.censored)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim's outcome, a summary in words, and its parts. `label`: what the runs can show."""
+    """A claim's outcome and its parts.
+
+    - `label`: what the runs can show. `outcome`: "reproduced", "not reproduced" or "undetermined" at the authors'
+      setting; elsewhere "seen at 16x16" and the like, since only the authors' setting can contradict the claim.
+    - `holds`: the primary statement: True, False or None. `qualification`: secondary parts that do not hold.
+    """
 
     number: int
+    version: int
     statement: str
     source: str
     figures: tuple[str, ...]
     label: str
-    outcome: Outcome
-    summary: str
+    outcome: str
+    holds: bool | None
+    qualification: str
     note: str
     seeds: int
-    parts: tuple[PartJudgement, ...]
+    primary: tuple[PartJudgement, ...]
+    secondary: tuple[PartJudgement, ...]
+
+    @property
+    def parts(self) -> tuple[PartJudgement, ...]:
+        return (*self.primary, *self.secondary)
+
+    @property
+    def summary(self) -> str:
+        return "; ".join(_summary(part) for part in self.primary)
 
 
 @dataclass(frozen=True)
@@ -62,16 +97,27 @@ class Ledger:
     preset: Preset
     settings: tuple[str, ...]
     judgements: tuple[Judgement, ...]
+    machines: tuple[str, ...] = ()
 
-    def counts(self) -> dict[Outcome, int]:
-        """How many claims have each outcome."""
-        counted = Counter(judgement.outcome for judgement in self.judgements)
-        return {outcome: counted[outcome] for outcome in OUTCOMES}
+    def counts(self) -> dict[str, int]:
+        """How many claims have each outcome: what holds first, undetermined last."""
+        order = {True: 0, False: 1, None: 2}
+        ranked = sorted(self.judgements, key=lambda judgement: (order[judgement.holds], judgement.outcome))
+        return dict(Counter(judgement.outcome for judgement in ranked))
 
     def summary(self) -> str:
         """One line: how many claims, and their outcomes."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts().items())
-        return f"{len(self.judgements)} claims: {counts}"
+        return f"{len(self.judgements)} claims: {counts or 'none judged'}"
+
+    @property
+    def expected_false_calls(self) -> str:
+        """How many wrong outcomes chance alone can be expected to give."""
+        judged = sum(any(part.method != "definition" for part in j.primary) for j in self.judgements)
+        return (
+            f"Each outcome other than undetermined is wrong with probability at most {LEVEL:g}, so among {judged}"
+            f" tested claims at most about {LEVEL * judged:.1f} false calls are expected by chance."
+        )
 
     def to_data(self) -> dict[str, Any]:
         """The ledger as plain data, for claims.json."""
@@ -79,6 +125,8 @@ class Ledger:
             "study": self.study,
             "preset": self.preset.name,
             "settings": list(self.settings),
+            "machines": list(self.machines),
+            "expected_false_calls": self.expected_false_calls,
             "claims": [asdict(judgement) for judgement in self.judgements],
         }
 
@@ -88,21 +136,34 @@ class Ledger:
             {
                 "claim": "" if index else judgement.number,
                 "outcome": "" if index else judgement.outcome,
-                "measure": part.measure,
+                "part": ("" if index < len(judgement.primary) else "(secondary) ") + part.measure,
                 "effect": part.effect,
                 "interval": "" if part.low is None else f"[{part.low:.3g}, {part.high:.3g}]",
                 "claimed": part.claimed,
-                "seeds": len(part.values),
-                "part": part.outcome,
+                "p": f"{min(part.p, 1.0):.2g}",
+                "seeds": part.count,
+                "holds": {True: "yes", False: "no", None: "?"}[part.holds],
             }
             for judgement in self.judgements
             for index, part in enumerate(judgement.parts)
+        ]
+
+    def short_rows(self) -> list[dict[str, object]]:
+        """One row per claim."""
+        return [
+            {"claim": j.number, "outcome": j.outcome, "seeds": j.seeds, "statement": j.statement}
+            for j in self.judgements
         ]
 
     def to_markdown(self) -> str:
         """The ledger as a page: a table of outcomes, then each claim with its inequalities and notes."""
         lines = [
             f"# Ledger of {self.study}, preset {' '.join([self.preset.name, *self.settings])}",
+            "",
+            self.summary() + ".",
+            "",
+            self.expected_false_calls,
+            *(["", "Machines: " + "; ".join(self.machines) + "."] if self.machines else []),
             "",
             "| claim | | outcome | seeds | figures |",
             "|---|---|---|---|---|",
@@ -117,62 +178,148 @@ class Ledger:
 
 
 def _claim_lines(judgement: Judgement) -> list[str]:
-    lines = ["", f"## {judgement.number}: {judgement.outcome}", "", f"{judgement.statement} ({judgement.source})", ""]
-    lines += [
-        "| measure | effect | interval | claimed | outcome | reason for the threshold |",
-        "|---|---|---|---|---|---|",
-    ]
-    for part in judgement.parts:
-        effect = NO_RUN if part.effect is None else f"{part.effect:.3g}"
-        spread = "" if part.low is None else f"{part.low:.3g} to {part.high:.3g}"
-        cells = (part.measure, effect, spread, part.claimed, part.outcome, part.reason)
+    heading = f"## {judgement.number}: {judgement.outcome}"
+    lines = ["", heading, "", f"{judgement.statement} ({judgement.source})"]
+    lines += ["", judgement.qualification] if judgement.qualification else []
+    lines += ["", "| part | effect | 95 % interval | claimed | p | test | seeds | | reason for the threshold |"]
+    lines += ["|---|---|---|---|---|---|---|---|---|"]
+    for index, part in enumerate(judgement.parts):
+        kind = "primary" if index < len(judgement.primary) else "secondary"
+        cells = (
+            f"{kind}: {part.measure}",
+            NO_RUN if part.effect is None and not part.censored else _number(part.effect),
+            "" if part.low is None else f"{part.low:.3g} to {part.high:.3g}",
+            part.claimed,
+            f"{part.p:.2g}",
+            part.method,
+            _seeds_text(part),
+            part.outcome + ("" if part.registered else ", registered after its runs"),
+            part.reason,
+        )
         lines.append(" | ".join(["", *(cell.replace("|", r"\|") for cell in cells), ""]).strip())
     return [*lines, "", judgement.note] if judgement.note else lines
 
 
-def judge(claim: Claim, evidence: Evidence) -> Judgement:
-    """Reproduced if every part is, not reproduced if one part is not, otherwise undetermined."""
-    parts = tuple(_judge_part(part, evidence) for part in claim.parts)
-    outcomes = [part.outcome for part in parts]
-    outcome: Outcome = "undetermined"
-    if "not reproduced" in outcomes:
-        outcome = "not reproduced"
-    elif all(part_outcome == "reproduced" for part_outcome in outcomes):
-        outcome = "reproduced"
+def _seeds_text(part: PartJudgement) -> str:
+    """How many seeds count, and how many are censored or excluded."""
+    extra = []
+    if part.censored:
+        extra.append(f"{len(part.censored)} known by bounds")
+    extra += [f"{count} excluded: {reason}" for reason, count in Counter(part.excluded.values()).items()]
+    return f"{part.count}" + (f" ({'; '.join(extra)})" if extra else "")
+
+
+def judge(claim: Claim, observed: Observations, preset: Preset) -> Judgement:
+    """The primary statement decides: it holds if every inequality does, it does not if one clearly does not.
+
+    Holds: every p < 0.025, an intersection-union test, which needs no correction. Does not hold: some opposite
+    p < 0.025 after Holm's correction over the statement's inequalities. Otherwise it is undetermined.
+    """
+    primary = [_judge_part(part, observed.of(claim, part.measure)) for part in claim.primary]
+    secondary = [_judge_part(part, observed.of(claim, part.measure)) for part in claim.secondary]
+    opposite = holm([part.p_opposite if _enough(part) else 1.0 for part in primary])
+    holds: bool | None = None
+    if primary and all(part.holds for part in primary):
+        holds = True
+    elif any(p < LEVEL for p in opposite):
+        holds = False
+    label = "this variant" if observed.settings else preset.label_of(claim.number)
     return Judgement(
         claim.number,
+        claim.version,
         claim.statement,
         claim.source,
         claim.figures,
-        evidence.preset.label_of(claim.number),
-        outcome,
-        "; ".join(_summary(part) for part in parts),
+        label,
+        outcome_text(holds, label),
+        holds,
+        _qualification(holds, secondary),
         claim.note,
-        min((len(part.values) for part in parts), default=0),
-        parts,
+        min((part.count for part in primary), default=0),
+        tuple(primary),
+        tuple(secondary),
     )
 
 
-def _judge_part(part: Part, evidence: Evidence) -> PartJudgement:
-    try:
-        effects = {seed: float(value) for seed, value in part.effect(evidence).items() if np.isfinite(value)}
-    except RunFailed:  # a damaged run; the table of runs says which
-        effects = {}
-    values = tuple(effects.values())
-    effect, low, high = interval(values)
-    outcome: Outcome = "undetermined"
-    if effect is not None and low is not None and high is not None and (part.exact or len(values) >= FEWEST_SEEDS):
-        yes, no = (low > part.threshold, high <= part.threshold)
-        if part.relation == "<":
-            yes, no = (high < part.threshold, low >= part.threshold)
-        outcome = "reproduced" if yes else "not reproduced" if no else "undetermined"
-    return PartJudgement(
-        part.measure, part.relation, part.threshold, part.reason, effect, low, high, tuple(effects), values, outcome
+def outcome_text(holds: bool | None, label: str) -> str:
+    """The outcome in words: only runs at the authors' setting can contradict a claim.
+
+    >>> outcome_text(False, "16x16"), outcome_text(True, AUTHORS_SETTING)
+    ('not seen at 16x16', 'reproduced')
+    """
+    if holds is None:
+        return UNDETERMINED
+    if label == AUTHORS_SETTING:
+        return "reproduced" if holds else "not reproduced"
+    return f"{'seen' if holds else 'not seen'} at {label}"
+
+
+def _qualification(holds: bool | None, secondary: list[PartJudgement]) -> str:
+    failing = [part.measure for part in secondary if part.holds is False]
+    if not holds or not failing:
+        return ""
+    return f"Holds as stated, but these stricter parts do not hold: {'; '.join(failing)}."
+
+
+def _judge_part(part: Part, observations: dict[int, Observation]) -> PartJudgement:
+    values = {s: o.value for s, o in observations.items() if isinstance(o.value, float) and math.isfinite(o.value)}
+    censored = {s: (o.value.low, o.value.high) for s, o in observations.items() if isinstance(o.value, Bounds)}
+    excluded = {s: o.value.reason for s, o in observations.items() if isinstance(o.value, Excluded)}
+    inferred = _infer(part, list(values.values()), list(censored.values()))
+    judged = PartJudgement(
+        part.measure,
+        part.relation,
+        part.threshold,
+        part.reason,
+        inferred.mean,
+        inferred.low,
+        inferred.high,
+        inferred.p,
+        inferred.p_opposite,
+        inferred.method,
+        tuple(values),
+        tuple(values.values()),
+        censored,
+        excluded,
+        None,
+        all(observation.registered for observation in observations.values()),
     )
+    holds = None
+    if _enough(judged):
+        holds = True if judged.p < LEVEL else False if judged.p_opposite < LEVEL else None
+    return PartJudgement(**{**judged.__dict__, "holds": holds})
+
+
+def _enough(part: PartJudgement) -> bool:
+    return part.method == "definition" or part.count >= FEWEST_SEEDS
+
+
+def _infer(part: Part, values: list[float], censored: list[tuple[float, float]]) -> Inference:
+    """A t-test or an equivalence test; a sign test as soon as one seed is only known by its bounds."""
+    if not censored:
+        return infer(values, part.relation, part.threshold, part.exact)
+    sides = [_side(part, value, value) for value in values] + [_side(part, *bounds) for bounds in censored]
+    # A seed whose bounds straddle the threshold counts against both sides.
+    unknown = sides.count(None)
+    p, _ = sign_test(sides.count(True), sides.count(False) + unknown)
+    opposite, _ = sign_test(sides.count(False), sides.count(True) + unknown)
+    mean, _, _ = interval(values)
+    return Inference(mean, None, None, p, opposite, "sign test")
+
+
+def _side(part: Part, low: float, high: float) -> bool | None:
+    """Whether the effect is on the claimed side; None if its bounds do not tell."""
+    if part.relation == ">":
+        return True if low > part.threshold else False if high <= part.threshold else None
+    return True if high < part.threshold else False if low >= part.threshold else None
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
 
 
 def _summary(part: PartJudgement) -> str:
     if part.effect is None:
         return f"{part.measure}: {NO_RUN}"
-    spread = f" [{part.low:.3g}, {part.high:.3g}]" if len(part.values) > 1 else ""
-    return f"{part.measure}: {part.effect:.3g}{spread}, claimed {part.claimed}"
+    spread = "" if part.low is None else f" [{part.low:.3g}, {part.high:.3g}]"
+    return f"{part.measure}: {part.effect:.3g}{spread}, claimed {part.claimed}, p {part.p:.2g}"

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+AUTHORS_SETTING = "authors' setting"
+"""The label of runs at the setting that the claims are about; only such runs can contradict a claim."""
+
 
 @dataclass(frozen=True)
 class Preset:
     """One size of a study. Each experiment keeps its own sizes for it, beside its plan, under the preset's name.
 
     - `about`: one line for listings.
-    - `label`: what its runs can show, for example "16x16" or "authors' setting"; `labels`: the same for single claims
+    - `label`: what its runs can show, for example "16x16" or `AUTHORS_SETTING`; `labels`: the same for single claims
       whose runs have a size of their own, by the claim's number.
     - `seeds`: used by every experiment instead of its own seeds.
     """

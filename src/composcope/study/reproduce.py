@@ -177,11 +177,24 @@ def _run_round(
 
 def judge_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Ledger:
     """Every claim of the request, judged by what the store has."""
-    judgements: list[Judgement] = []
-    for claim in request.claims:
-        judgements.append(judge(claim, cache.gather(request.preset, request.plan(claim))))
-        on_event(Progress("claims", len(judgements), len(request.claims)))
-    return Ledger(request.study.name, request.preset, request.settings, tuple(judgements))
+    return judge_observations(request.study, request.preset, observe_claims(request, cache, on_event), request.claims)
+
+
+def observe_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Observations:
+    """The effects of every claim of the request, from what the store has."""
+    observations: list[Observation] = []
+    for done, claim in enumerate(request.claims):
+        observations += observe(claim, cache.gather(request.preset, request.plan(claim)))
+        on_event(Progress("claims", done + 1, len(request.claims)))
+    return Observations(request.study.name, request.preset.name, request.settings, tuple(observations))
+
+
+def judge_observations(
+    study: Study, preset: Preset, observed: Observations, claims: Sequence[Claim] | None = None
+) -> Ledger:
+    """The ledger of observations, whichever machines they come from."""
+    judgements = [judge(claim, observed, preset) for claim in (study.claims if claims is None else claims)]
+    return Ledger(study.name, preset, observed.settings, tuple(judgements), observed.machines())
 
 
 def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:

@@ -1,24 +1,119 @@
-"""A mean over seeds and its interval."""
+"""Inference about an inequality over seeds: t-tests, equivalence tests and sign tests, by scipy.
 
+Each seed gives one independent value of an effect. A test asks whether the mean effect lies on the claimed side of a
+threshold; its p-value is the probability of values at least this favourable if it did not.
+"""
+
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from scipy import stats
 
-RESAMPLES = 10_000
+LEVEL = 0.025
+"""One-sided level of every test: the counterpart of a two-sided 95 % interval."""
+
+Relation = Literal[">", "<", "within"]
+Method = Literal["t-test", "equivalence test", "sign test", "identical values", "definition", "too few seeds"]
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What the seeds say about one inequality.
+
+    - `mean`, `low`, `high`: the mean effect and its 95 % t-interval; None where there are too few values.
+    - `p`: of the claimed side; `p_opposite`: of the other side.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    p: float
+    p_opposite: float
+    method: Method
+
+
+def infer(values: Sequence[float], relation: Relation, threshold: float, exact: bool = False) -> Inference:
+    """Test whether the mean effect is above or below the threshold, or within it on both sides of 0.
+
+    - `exact`: the value follows from definitions, so that a comparison decides.
+
+    >>> infer([1.0, 1.1, 1.2, 1.0, 1.1], ">", 0.5).p < 0.001
+    True
+    """
+    data = np.asarray(values, dtype=float)
+    mean, low, high = interval(values)
+    if not len(data) or (len(data) == 1 and not exact):
+        return Inference(mean, low, high, 1.0, 1.0, "too few seeds")
+    # A t-test divides by the spread, so identical values (an accuracy of 1 in every seed) are compared instead.
+    if np.ptp(data) <= 1e-12 * max(1.0, abs(data[0])):
+        holds = _holds(float(data[0]), relation, threshold)
+        return Inference(mean, low, high, float(not holds), float(holds), "definition" if exact else "identical values")
+    if relation == "within":
+        p, opposite = _equivalence(data, threshold)
+        return Inference(mean, low, high, p, opposite, "equivalence test")
+    above = float(stats.ttest_1samp(data, threshold, alternative="greater").pvalue)
+    below = float(stats.ttest_1samp(data, threshold, alternative="less").pvalue)
+    p, opposite = (above, below) if relation == ">" else (below, above)
+    return Inference(mean, low, high, p, opposite, "t-test")
+
+
+def _equivalence(data: np.ndarray, margin: float) -> tuple[float, float]:
+    """Two one-sided tests that the signed mean is above -margin and below margin; and that it is outside."""
+    inside = [
+        float(stats.ttest_1samp(data, -margin, alternative="greater").pvalue),
+        float(stats.ttest_1samp(data, margin, alternative="less").pvalue),
+    ]
+    # Outside means below -margin or above margin: two chances, hence twice the smaller p.
+    outside = [1 - p for p in inside]
+    return max(inside), min(1.0, 2 * min(outside))
+
+
+def sign_test(yes: int, no: int) -> tuple[float, float]:
+    """p-values that most seeds are on the claimed side, and on the other; for effects of which only bounds are known.
+
+    >>> sign_test(6, 0)[0] < 0.025, sign_test(5, 0)[0] < 0.025
+    (True, False)
+    """
+    if yes + no == 0:
+        return 1.0, 1.0
+    p, opposite = (float(stats.binomtest(count, yes + no, alternative="greater").pvalue) for count in (yes, no))
+    return p, opposite
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float | None, float | None, float | None]:
-    """The mean and its percentile bootstrap interval over seeds, always the same; three Nones for no values.
+    """The mean and its t-interval over seeds; no interval for a single value, three Nones for none.
 
-    With three seeds this is the range from the smallest to the largest: the claim must hold for each of them.
-
-    >>> interval([1.0, 2.0, 3.0])
-    (2.0, 1.0, 3.0)
+    >>> [round(end, 3) for end in interval([1.0, 2.0, 3.0])]
+    [2.0, -0.484, 4.484]
     """
-    if not len(values):
-        return None, None, None
     data = np.asarray(values, dtype=float)
-    draws = np.random.default_rng(0).integers(len(data), size=(RESAMPLES, len(data)))
-    means = data[draws].mean(1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-    return float(data.mean()), float(low), float(high)
+    if not len(data):
+        return None, None, None
+    mean = float(data.mean())
+    if len(data) == 1:
+        return mean, None, None
+    half = float(stats.t.ppf((1 + level) / 2, len(data) - 1)) * float(data.std(ddof=1)) / math.sqrt(len(data))
+    return mean, mean - half, mean + half
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values: the smallest times their number, the next times one less, and so on, never falling.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted = [0.0] * len(p_values)
+    running = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = running
+    return adjusted
+
+
+def _holds(value: float, relation: Relation, threshold: float) -> bool:
+    if relation == "within":
+        return abs(value) < threshold
+    return value > threshold if relation == ">" else value < threshold

@@ -1,0 +1,231 @@
+"""Effects by claim, part and seed, as plain data: what remains of the evidence when the runs are gone.
+
+`evidence.json` holds them beside the ledger. The files of several machines can be judged together, without weights.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from composcope.errors import BadInput, RunFailed
+from composcope.study.claim import Bounds, Claim, Excluded, Value
+from composcope.study.evidence import Evidence
+
+FORMAT = 1
+PROVENANCE = ("processor", "lanes", "kernels", "torch", "composcope", "commit")
+"""What a value may depend on beyond its specs."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One effect of one seed.
+
+    - `version`: of the claim; `registered`: whether the claim was registered in this form before the runs were trained.
+    - `runs`: the ids of the seed's runs; `provenance`: the machine and versions they came from.
+    """
+
+    claim: int
+    version: int
+    part: str
+    seed: int
+    value: Value
+    registered: bool
+    runs: tuple[str, ...] = ()
+    provenance: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Observations:
+    """All observations of one study at one preset, with the settings that were changed in its runs."""
+
+    study: str
+    preset: str
+    settings: tuple[str, ...]
+    observations: tuple[Observation, ...]
+
+    def of(self, claim: Claim, part: str) -> dict[int, Observation]:
+        """By seed; only those of the claim's present version. Two values of one seed count as one: their mean."""
+        by_seed: dict[int, list[Observation]] = {}
+        for observation in self.observations:
+            if (observation.claim, observation.version, observation.part) == (claim.number, claim.version, part):
+                by_seed.setdefault(observation.seed, []).append(observation)
+        return {seed: _mean(group) for seed, group in sorted(by_seed.items())}
+
+    def machines(self) -> tuple[str, ...]:
+        """The distinct processors, kernels and versions that the values come from."""
+        return tuple(
+            sorted({", ".join(f"{name} {value}" for name, value in o.provenance) for o in self.observations} - {""})
+        )
+
+
+def _mean(group: Sequence[Observation]) -> Observation:
+    """Values of the same seed from different machines are not independent samples of training."""
+    first = group[0]
+    numbers = [observation.value for observation in group if isinstance(observation.value, float)]
+    if len(numbers) < 2:
+        return first
+    return Observation(
+        first.claim,
+        first.version,
+        first.part,
+        first.seed,
+        sum(numbers) / len(numbers),
+        all(observation.registered for observation in group),
+        tuple(dict.fromkeys(run for observation in group for run in observation.runs)),
+        first.provenance,
+    )
+
+
+def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
+    """Every part's effect for every seed that the evidence has."""
+    runs: dict[int, list[Any]] = {}
+    for group in evidence.values():
+        for run in group:
+            runs.setdefault(run.spec.seed, []).append(run)
+    found = []
+    for part in claim.parts:
+        try:
+            effects = part.effect(evidence)
+        except RunFailed:  # a damaged run; the table of runs says which
+            continue
+        for seed, value in sorted(effects.items()):
+            own = runs.get(seed, [])
+            found.append(
+                Observation(
+                    claim.number,
+                    claim.version,
+                    part.measure,
+                    seed,
+                    value if isinstance(value, Bounds | Excluded) else float(value),
+                    part.exact or all(_registered(claim, run.provenance) for run in own),
+                    tuple(run.run_id for run in own),
+                    _provenance(run.provenance for run in own),
+                )
+            )
+    return found
+
+
+def _registered(claim: Claim, provenance: Mapping[str, Any]) -> bool:
+    """Whether the run was trained when the claim already had its present form."""
+    known = provenance.get("registration")
+    return isinstance(known, Mapping) and known.get(str(claim.number)) == claim.registration
+
+
+def _provenance(all_runs: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """The distinct values of what the effect may depend on, over the seed's runs."""
+    gathered: dict[str, set[str]] = {name: set() for name in PROVENANCE}
+    for provenance in all_runs:
+        for name in PROVENANCE:
+            value = provenance.get(name)
+            if isinstance(value, Mapping):
+                gathered[name] |= {str(key) for key in value}
+            elif value is not None:
+                gathered[name].add(str(value))
+    return tuple((name, ", ".join(sorted(values))) for name, values in gathered.items() if values)
+
+
+def to_data(observed: Observations) -> dict[str, Any]:
+    """As plain data, for evidence.json."""
+    return {
+        "format": FORMAT,
+        "study": observed.study,
+        "preset": observed.preset,
+        "settings": list(observed.settings),
+        "observations": [
+            {
+                "claim": each.claim,
+                "version": each.version,
+                "part": each.part,
+                "seed": each.seed,
+                "value": _plain(each.value),
+                "registered": each.registered,
+                "runs": list(each.runs),
+                "provenance": dict(each.provenance),
+            }
+            for each in observed.observations
+        ],
+    }
+
+
+def read_evidence(paths: Sequence[str | os.PathLike[str]]) -> Observations:
+    """The union of several evidence files of the same study, preset and settings."""
+    files = [_read(Path(path)) for path in paths]
+    first = files[0]
+    for path, other in zip(paths, files, strict=True):
+        if (other.study, other.preset, other.settings) != (first.study, first.preset, first.settings):
+            raise BadInput(
+                f"{str(path)!r} is evidence of {_about(other)}; {str(paths[0])!r} of {_about(first)}: judge them apart"
+            )
+    return Observations(
+        first.study, first.preset, first.settings, tuple(o for file in files for o in file.observations)
+    )
+
+
+def _about(observed: Observations) -> str:
+    return " ".join([f"{observed.study}, preset {observed.preset}", *observed.settings])
+
+
+def _read(path: Path) -> Observations:
+    observed = _parse(path)
+    if observed is None:
+        raise BadInput(f"{str(path)!r} has a newer format than {FORMAT}, which this composcope reads: upgrade it")
+    return observed
+
+
+def _parse(path: Path) -> Observations | None:
+    """The file's observations; None if its format is newer."""
+    try:
+        data = json.loads(path.read_bytes())
+        newer = data["format"] > FORMAT
+        return (
+            None
+            if newer
+            else Observations(
+                str(data["study"]),
+                str(data["preset"]),
+                tuple(str(setting) for setting in data["settings"]),
+                tuple(_observation(row) for row in data["observations"]),
+            )
+        )
+    except FileNotFoundError:
+        raise BadInput(f"there is no file {str(path)!r}") from None
+    except OSError as error:
+        raise BadInput(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise BadInput(f"{str(path)!r} is not an evidence file that composcope wrote") from None
+
+
+def _observation(row: Mapping[str, Any]) -> Observation:
+    return Observation(
+        int(row["claim"]),
+        int(row["version"]),
+        str(row["part"]),
+        int(row["seed"]),
+        _value(row["value"]),
+        bool(row["registered"]),
+        tuple(str(run) for run in row["runs"]),
+        tuple((str(name), str(value)) for name, value in row["provenance"].items()),
+    )
+
+
+def _plain(value: Value) -> Any:
+    """JSON has no infinity: an open bound is null."""
+    if isinstance(value, Bounds):
+        return {"low": _finite(value.low), "high": _finite(value.high)}
+    return {"excluded": value.reason} if isinstance(value, Excluded) else value
+
+
+def _finite(value: float) -> float | None:
+    return None if value in (float("inf"), float("-inf")) else value
+
+
+def _value(data: Any) -> Value:
+    if isinstance(data, Mapping):
+        if "excluded" in data:
+            return Excluded(str(data["excluded"]))
+        low, high = data["low"], data["high"]
+        return Bounds(float("-inf") if low is None else float(low), float("inf") if high is None else float(high))
+    return float(data)
