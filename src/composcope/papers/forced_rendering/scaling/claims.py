@@ -54,8 +54,8 @@ CLAIMS = (
     Claim(
         number=12,
         statement=(
-            "With bumps alone the training images needed to place 90 % of the held-out bumps grow like the cube of the"
-            " image's side N; with stripes they grow like N."
+            "With bumps alone the number of training images needed to draw 90 % of the held-out bumps within 1 pixel of"
+            " the true position grows like the cube of the image's side N; with stripes it grows like N."
         ),
         source="Sec. 4.2, Fig. 4c",
         figures=("4c",),
