@@ -1,4 +1,4 @@
-"""What single units respond to after training on stripes: first-layer channels, and tuning over (x, y) by layer."""
+"""What figures 4e, 4f and 15 show: what single units respond to, in the first layer and layer by layer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,43 +9,49 @@ from torch import Tensor, nn
 
 from composcope.activations.recording import record
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.experiments.run import build
+from composcope.experiments.run import Run, build
 from composcope.measures.tuning import tuning_marginals
-from composcope.paper.bands import own_axis_share
-from composcope.paper.codes import heldout_map
-from composcope.paper.evidence import Evidence, Rows, Run
-from composcope.paper.layers import Measure, Network, profiles
+from composcope.papers.forced_rendering.bands import own_axis_share
+from composcope.papers.forced_rendering.base import heldout_map
+from composcope.papers.forced_rendering.layers import Measure, Network, nan_if_none, profiles
 from composcope.sampling import single_values
+from composcope.study.evidence import Evidence
+from composcope.study.panel import Rows
+from composcope.study.plan import Key, label_of
+
+
+def untrained_drawer(run: Run) -> nn.Module:
+    """The part of the run's module that draws images, as it was before training."""
+    name = next(name for name, part in run.module.named_modules() if part is run.drawer)
+    return build(run.spec).get_submodule(name)
 
 
 @torch.no_grad()
 def first_layer(
-    run: Run, module: nn.Module, latents: Float[Tensor, "n factors"]
+    run: Run, drawer: nn.Module, latents: Float[Tensor, "n factors"]
 ) -> Float[Tensor, "n channels height width"]:
     """The first layer's channels for these latents; NaN is an absent factor."""
-    drawer = run.spec.decoder.drawer(module)
-    assert drawer is not None
-    values, _ = record(drawer, run.spec.encoding.encode(latents, run.spec.task.factors))
-    return next(value for name, value in values.items() if name != "code")
+    outputs, _ = record(drawer, run.spec.encoding.encode(latents, run.spec.task.factors))
+    return next(output for name, output in outputs.items() if name != "code")
 
 
 def channel_bands(run: Run, trained: bool = True) -> float | None:
     """The own-axis share of the first layer's channels for every value of x and of y alone, after or before training.
 
-    What the first layer makes of one value alone is the counterpart of a low-rank decoder's embedding of that value.
+    The first layer's response to one value alone is the counterpart of a low-rank decoder's embedding of that value.
     """
-    module = run.result.module if trained else build(run.spec)
-    alone = first_layer(run, module, single_values(run.spec.task))
+    drawer = run.drawer if trained else untrained_drawer(run)
+    alone = first_layer(run, drawer, single_values(run.spec.task))
     of_x, of_y = alone.split([factor.size for factor in run.spec.task.factors])
     return own_axis_share(of_x.flatten(0, 1), of_y.flatten(0, 1))
 
 
 @dataclass(frozen=True)
 class Channels:
-    """One run's liveliest first-layer channels for x alone, y alone and both; the own-axis share in each seed."""
+    """The most active first-layer channels of the first run for x alone, y alone and both; the own-axis share by seed."""
 
     maps: Float[Tensor, "inputs channels height width"]
-    numbers: tuple[int, ...]
+    indices: tuple[int, ...]
     seeds: tuple[int, ...]
     bands: tuple[float, ...]
     bands_before: tuple[float, ...]
@@ -53,57 +59,53 @@ class Channels:
 
 @dataclass(frozen=True)
 class FirstLayers:
-    """First-layer channels of every kind of run at a held-out place; `inputs` says what was fed, row by row."""
+    """First-layer channels of every kind of run at a held-out point; `inputs` describes the rows."""
 
     inputs: tuple[str, ...]
-    channels: dict[str, Channels]
+    channels: dict[Key, Channels]
 
     def table(self) -> Rows:
         return [
-            {"trained on": name, "seed": seed, "share along own axis": after, "before training": before}
-            for name, found in self.channels.items()
-            for seed, after, before in zip(found.seeds, found.bands, found.bands_before, strict=True)
+            {"trained on": label_of(key), "seed": seed, "share along own axis": after, "before training": before}
+            for key, channels in self.channels.items()
+            for seed, after, before in zip(channels.seeds, channels.bands, channels.bands_before, strict=True)
         ]
 
 
 def first_layers(evidence: Evidence, shown: int = 5) -> FirstLayers:
     """At the middle of the hole."""
-    heldout = evidence.first(next(iter(evidence))).parts.heldout
+    heldout = evidence.any_run.split.heldout
     x, y = heldout.median(0).values.tolist()
     latents = torch.tensor([[x, torch.nan], [torch.nan, y], [x, y]])
     inputs = (f"x = {x:g}\nalone", f"y = {y:g}\nalone", f"x = {x:g},\ny = {y:g}")
-    return FirstLayers(inputs, {name: _channels(runs, latents, shown) for name, runs in evidence.items()})
+    return FirstLayers(inputs, {key: _channels(runs, latents, shown) for key, runs in evidence.items()})
 
 
 def _channels(runs: Sequence[Run], latents: Tensor, shown: int) -> Channels:
-    maps = first_layer(runs[0], runs[0].result.module, latents)
-    liveliest = maps.flatten(2).var(2).sum(0).topk(min(shown, maps.shape[1])).indices
+    maps = first_layer(runs[0], runs[0].drawer, latents)
+    most_active = maps.flatten(2).var(2).sum(0).topk(min(shown, maps.shape[1])).indices
     return Channels(
-        maps=maps[:, liveliest],
-        numbers=tuple(liveliest.tolist()),
+        maps=maps[:, most_active],
+        indices=tuple(most_active.tolist()),
         seeds=tuple(run.spec.seed for run in runs),
-        bands=tuple(_or_nan(channel_bands(run)) for run in runs),
-        bands_before=tuple(_or_nan(channel_bands(run, trained=False)) for run in runs),
+        bands=tuple(nan_if_none(channel_bands(run)) for run in runs),
+        bands_before=tuple(nan_if_none(channel_bands(run, trained=False)) for run in runs),
     )
 
 
-def _or_nan(value: float | None) -> float:
-    return torch.nan if value is None else value
-
-
 def stripe_likeness(layer: LayerDiagnosis) -> float:
-    """The mean over a layer's units that respond; NaN if none does."""
-    return _or_nan(layer.tuning.mean_stripe if layer.tuning else None)
+    """Mean stripe-likeness over the layer's units that respond; NaN if none does."""
+    return nan_if_none(layer.tuning.mean_stripe if layer.tuning else None)
 
 
 def bump_likeness(layer: LayerDiagnosis) -> float:
-    """The mean over a layer's units that respond; NaN if none does."""
-    return _or_nan(layer.tuning.mean_bump if layer.tuning else None)
+    """Mean bump-likeness over the layer's units that respond; NaN if none does."""
+    return nan_if_none(layer.tuning.mean_bump if layer.tuning else None)
 
 
 def additive_share(layer: LayerDiagnosis) -> float:
     """Share of a layer's variance that is a part for x plus a part for y: 1 for stripes and crosses, less for bumps."""
-    return _or_nan(layer.linear_factorization.main_effects if layer.linear_factorization else None)
+    return nan_if_none(layer.linear_factorization.main_effects if layer.linear_factorization else None)
 
 
 def bump_units(layer: LayerDiagnosis) -> float:
@@ -134,10 +136,10 @@ def late(run: Run) -> LayerDiagnosis:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit's activation over (x, y), and how stripe- and bump-like it is."""
+    """A unit's activation over (x, y), and how stripe-like and bump-like it is."""
 
     layer: str
-    number: int
+    index: int
     map: Float[Tensor, "x y"]
     stripe: float
     bump: float
@@ -150,60 +152,60 @@ class Unit:
 
 
 def sample_units(layer: LayerDiagnosis, quantiles: Sequence[float]) -> list[Unit]:
-    """Of the layer's liveliest units, those at these quantiles between the most stripe-like and the most bump-like."""
+    """Of the layer's most active units, those at these quantiles from the most stripe-like to the most bump-like."""
     tuning = layer.tuning
     if tuning is None:
         return []
     order = (tuning.bump - tuning.stripe)[tuning.shown].argsort(stable=True)
     chosen = [int(order[round(quantile * (len(order) - 1))]) for quantile in quantiles]
-    numbers = [int(tuning.shown[place]) for place in chosen]
+    units = [(rank, int(tuning.shown[rank])) for rank in chosen]
     return [
-        Unit(layer.name, number, tuning.maps[place], tuning.stripe[number].item(), tuning.bump[number].item())
-        for place, number in zip(chosen, numbers, strict=True)
+        Unit(layer.name, index, tuning.maps[rank], tuning.stripe[index].item(), tuning.bump[index].item())
+        for rank, index in units
     ]
 
 
 @dataclass(frozen=True)
 class Tunings:
-    """Sample units of every layer after the code, by kind of run and layer, and the likeness of all units."""
+    """Sample units of every layer after the code, by kind of run and layer, and the mean likeness of all units."""
 
-    units: dict[str, dict[str, list[Unit]]]
-    likeness: dict[str, Network]
+    units: dict[Key, dict[str, list[Unit]]]
+    likeness: dict[Key, Network]
     heldout: Bool[Tensor, "x y"]
 
     def table(self) -> Rows:
         return [
             {
-                "trained on": name,
+                "trained on": label_of(key),
                 "layer": layer,
-                **{measure: curves[:, place].nanmean().item() for measure, curves in network.trained.items()},
+                **{measure: curves[:, index].nanmean().item() for measure, curves in network.trained.items()},
                 **{
-                    f"{measure} before training": curves[:, place].nanmean().item()
+                    f"{measure} before training": curves[:, index].nanmean().item()
                     for measure, curves in network.untrained.items()
                 },
-                "units shown": " ".join(str(unit.number) for unit in self.units[name].get(layer, [])),
+                "units shown": " ".join(str(unit.index) for unit in self.units[key].get(layer, [])),
                 "seeds": len(next(iter(network.trained.values()))),
             }
-            for name, network in self.likeness.items()
-            for place, layer in enumerate(network.layers)
+            for key, network in self.likeness.items()
+            for index, layer in enumerate(network.layers)
         ]
 
 
 def typical(evidence: Evidence) -> Tunings:
-    """One unit a layer: the median."""
+    """One unit per layer: the median."""
     return _tunings(evidence, (0.5,))
 
 
 def stripe_and_bump(evidence: Evidence) -> Tunings:
-    """Two units a layer: the middle of its stripe-like half and of its bump-like half."""
+    """Two units per layer: the middle of its stripe-like half and of its bump-like half."""
     return _tunings(evidence, (0.25, 0.75))
 
 
 def _tunings(evidence: Evidence, quantiles: Sequence[float]) -> Tunings:
     return Tunings(
-        units={name: _units(evidence.first(name), quantiles) for name in evidence},
+        units={key: _units(evidence.first(key), quantiles) for key in evidence},
         likeness=dict(zip(evidence, profiles(evidence, LIKENESS).networks, strict=True)),
-        heldout=heldout_map(evidence.first(next(iter(evidence)))),
+        heldout=heldout_map(evidence.any_run),
     )
 
 
