@@ -1,4 +1,4 @@
-"""A decoder of your own, to be diagnosed by composcope: any module that maps codes to images.
+"""Your own decoder, to be diagnosed by composcope: any module that maps codes to images.
 
 composcope diagnose examples/own_decoder.py:make_decoder --spec examples/own_decoder.toml --pick 0
 composcope diagnose examples/own_decoder.py:make_sequential --spec examples/own_decoder.toml
