@@ -55,13 +55,15 @@ def _draw_parts(block: Any, numbers: Sums) -> None:
 def _draw_scores(axes: Any, numbers: Sums) -> None:
     """One group per code: correlation with the sum, with sums of shuffled positions, and with the truth."""
     codes = list(dict.fromkeys(row["code"] for row in numbers.scores))
+    lowest = 0.0
     for at, code in enumerate(codes):
         for index, (key, (_, colour)) in enumerate(SCORES.items()):
             values = [row[key] for row in numbers.scores if row["code"] == code]
             known = [float(value) for value in values if isinstance(value, float)]
             draw_dots(axes, at + 0.27 * (index - 1), known, colour, 0.11)
+            lowest = min([lowest, *known])
     axes.set_xticks(range(len(codes)), codes, rotation=20)
-    axes.set(ylabel="correlation of held-out images", ylim=(-0.05, 1.02), xlim=(-0.5, len(codes) - 0.5))
+    axes.set(ylabel="correlation of held-out images", ylim=(lowest - 0.05, 1.02), xlim=(-0.5, len(codes) - 0.5))
     handles = [
         matplotlib.lines.Line2D([], [], color=colour, linewidth=2, label=label) for label, colour in SCORES.values()
     ]
@@ -74,7 +76,7 @@ def draw_heldout_similarity(numbers: HeldoutSimilarity) -> Figure:
     grid = drawn.subplots(2, 3)
     titles = {
         "binary": "binary kernel: same x or same y",
-        "binary smoothed": "the same, as wide as bumps",
+        "binary smoothed": "the same, smoothed to bump width",
         "product smoothed": "product kernel: x and y near",
     }
     for axes, (name, kernel) in zip(grid[0], numbers.kernels.items(), strict=True):
@@ -88,8 +90,8 @@ def draw_heldout_similarity(numbers: HeldoutSimilarity) -> Figure:
         axes.set_title(f"decoder: {name}")
         bar = drawn.colorbar(picture, ax=axes, pad=0.02)
         bar.ax.tick_params(labelsize=6)
-        binary, wide, product = (numbers.agreement[name, kernel] for kernel in numbers.kernels)
-        scores = f"correlation: binary {binary:.2f},\nas wide {wide:.2f}, product {product:.2f}"
+        binary, smoothed, product = (numbers.agreement[name, kernel] for kernel in numbers.kernels)
+        scores = f"correlation: binary {binary:.2f},\nsmoothed {smoothed:.2f}, product {product:.2f}"
         axes.set_xlabel(f"seen images (by x, then y)\n{scores}", linespacing=1.3)
     return drawn
 

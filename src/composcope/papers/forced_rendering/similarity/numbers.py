@@ -27,7 +27,7 @@ from composcope.tasks.base import Images
 KINDS = ("cosine", "l2", "overlap")
 
 
-def single_factor_images(run: Run, rows: list[int]) -> list[Images]:
+def parts_alone(run: Run, rows: list[int]) -> list[Images]:
     """D(x_super) and D(y_super) as foregrounds: one factor's code, and for the other the mean code of seen points."""
     task, encoding = run.spec.task, run.spec.encoding
     codes = encoding.encode(run.split.latents, task.factors)
@@ -72,7 +72,7 @@ def sums(evidence: Evidence) -> Sums:
     task = run.spec.task
     spread = spread_rows(run.split.latents, run.split.mask)
     rows = spread[:: max(1, len(spread) // 2)][:3]  # a diagonal of the hole: corner, middle, corner
-    x_part, y_part = single_factor_images(run, rows)
+    x_part, y_part = parts_alone(run, rows)
     drawn = task.foreground(run.draw()[rows])
     return Sums(
         code="bump",
