@@ -145,7 +145,7 @@ def draw_volumes(volumes: Volumes) -> Figure:
         row = [drawn.square(left + number * (side + gap), top, side) for number in numbers]
         _draw_row(row, network, networks[index - 1].layers, headed[index])
     row[0].set(xlabel="x", ylabel="y")
-    bar = drawn.box(PAGE / 2 - 0.8, tops[-1] + side + 0.27, 2.4, 0.09)
+    bar = drawn.box(PAGE / 2 - 1.2, tops[-1] + side + 0.27, 2.4, 0.09)
     values = ScalarMappable(Normalize(-SCALE, SCALE), SIGNED)
     drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-SCALE, 0, SCALE])
     bar.set_xlabel(
