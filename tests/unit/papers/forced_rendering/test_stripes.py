@@ -1,164 +1,152 @@
-"""The numbers behind figures 4, 7 and 15, and the claims about them."""
+"""Figures 4a, 4b, 4d and 7 and their numbers, and claims 10, 11, 13, 14, 22 and 23."""
 
-import math
-
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
-from composcope.decoders.cnn import CNN
-from composcope.diagnosis.layers import LayerDiagnosis, Tuning
-from composcope.experiments.run import run as train
-from composcope.experiments.store import Store
-from composcope.figures.stripes import PANELS, grey_scale
-from composcope.paper import stripes, tuning
-from composcope.paper.claims import stripes as claims
-from composcope.paper.evidence import Evidence, Known, Run
-from composcope.paper.ledger import judge
-from composcope.paper.preset import QUICK, TINY
+from composcope.experiments.run import Run
+from composcope.papers.forced_rendering import stripes
+from composcope.papers.forced_rendering.base import sizes_of as base_sizes_of
+from composcope.papers.forced_rendering.presets import QUICK, TINY
+from composcope.papers.forced_rendering.stripes import claims, numbers, plan
+from composcope.papers.forced_rendering.stripes.drawing import grey_scale
+from composcope.papers.forced_rendering.stripes.plan import Amount, sizes_of, stripes_spec
+from composcope.papers.forced_rendering.volumes import evenness
+from composcope.study.drawing import MARK
+from composcope.study.ledger import judge
+from composcope.study.plan import label_of
 
+from .made import drawn, made_run, outlines, titles
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    """Every run of the group at the tiny preset, trained once."""
-    store = Store(tmp_path_factory.mktemp("runs"))
-    for specs in stripes.amounts(TINY).values():
-        for spec in specs:
-            train(spec, store)
-    return Known(store)
+PANEL = {panel.name: panel for panel in stripes.PANELS}
+ALONE = Amount(stripes=True, bumps=0)
+HOLE = base_sizes_of(TINY).hole
+MOST = sizes_of(TINY).bumps[-1]
 
 
-def made_run(bumps: int = 0, **answers: object) -> Run:
-    """A run that was never trained; what it is asked is given."""
-    made = Run(Store("nowhere"), stripes.spec(TINY, 0, bumps))
-    made.__dict__.update(answers)
-    return made
-
-
-def made_layer(stripe: list[float], bump: list[float], shown: list[int], maps: Tensor) -> LayerDiagnosis:
-    found = Tuning(torch.tensor(stripe), torch.tensor(bump), 0.5, 0.25, 1, torch.tensor(shown), maps)
-    return LayerDiagnosis("conv1", "", (len(stripe),), None, None, found, None, None)
+def drawing(images: torch.Tensor) -> Run:
+    """A run that was never trained and draws these images over the grid."""
+    return made_run(stripes_spec(TINY, ALONE, 0), draw=lambda self: images)
 
 
 @pytest.mark.parametrize("preset", [TINY, QUICK], ids=lambda preset: preset.name)
-def test_plans_take_their_runs_from_the_amounts(preset):
-    whole = stripes.amounts(preset)
-    for panel in PANELS:
-        assert panel.plan(preset).items() <= whole.items()
-    assert stripes.unaided(preset) not in stripes.growing(preset)
-    assert whole[stripes.most(preset)][0].sampling.bumps == whole[stripes.unaided(preset)][0].sampling.bumps
+def test_plans_take_their_runs_from_all_amounts(preset):
+    every_amount = plan.all_amounts(preset)
+    for panel in stripes.PANELS:
+        assert panel.plan(preset).items() <= every_amount.items()
+    assert plan.bumps_alone(preset) not in plan.increasing_bumps(preset)
+    most, alone = (every_amount[key(preset)][0].sampling for key in (plan.most_bumps, plan.bumps_alone))
+    assert most.bumps == alone.bumps
+    assert (most.stripes, alone.stripes) == (None, 0)
 
 
-def test_samples_are_of_the_training_set(known):
-    found = stripes.samples(Evidence(TINY, stripes.ends(TINY), known))
-    assert found.counts == {"stripes at x": 8, "stripes at y": 8, "bumps": TINY.bumps[-1]}
-    upright, level = found.images["stripes at x"], found.images["stripes at y"]
-    assert torch.equal(upright, upright[:, :, :1].expand_as(upright))
-    assert torch.equal(level, level[:, :, :, :1].expand_as(level))
-    assert not TINY.hole.contains(found.latents["bumps"]).any()
-    assert found.table()[0]["y"] == "any"
+def test_samples_are_of_the_training_set(gather):
+    samples = numbers.samples(gather(plan.with_most))
+    assert samples.counts == {"stripes at x": 8, "stripes at y": 8, "bumps": MOST}
+    vertical, horizontal = samples.images["stripes at x"], samples.images["stripes at y"]
+    assert torch.equal(vertical, vertical[:, :, :1].expand_as(vertical))
+    assert torch.equal(horizontal, horizontal[:, :, :, :1].expand_as(horizontal))
+    assert not HOLE.contains(samples.latents["bumps"]).any()
+    assert samples.table()[0]["y"] == "any"
+
+
+def test_figure_4a_draws_the_samples(gather):
+    samples = numbers.samples(gather(plan.with_most))
+    figure = drawn(PANEL["4a"], samples)
+    shown = [axes.images[0].get_array() for axes in figure.axes]
+    expected = [image[0].numpy() for images in samples.images.values() for image in images]
+    assert np.array_equal(shown, expected)
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
+    assert labels == ["stripes at x\n(8)", "stripes at y\n(8)", f"bumps\n({MOST})"]
 
 
 def test_a_bump_is_like_the_bump_and_a_cross_like_the_cross():
-    run = made_run()
-    truth, both = run.truth, run.spec.task.background - stripes.cross(run)  # dark
-    drawn_bump, drawn_cross = made_run(images=truth), made_run(images=0.5 * both + 3)
-    assert stripes.like_bump(drawn_bump) == pytest.approx(1)
-    assert stripes.like_cross(drawn_cross) == pytest.approx(1)
-    assert stripes.like_bump(drawn_cross) == pytest.approx(stripes.like_cross(drawn_bump))
+    run = made_run(stripes_spec(TINY, ALONE, 0))
+    cross = run.spec.task.background - numbers.cross(run)  # dark
+    drawn_bump, drawn_cross = drawing(run.truth), drawing(0.5 * cross + 3)
+    assert numbers.like_bump(drawn_bump) == pytest.approx(1)
+    assert numbers.like_cross(drawn_cross) == pytest.approx(1)
+    assert numbers.like_bump(drawn_cross) == pytest.approx(numbers.like_cross(drawn_bump))
     assert claims.cross_over_bump(drawn_cross) == pytest.approx(-claims.cross_over_bump(drawn_bump))
     assert claims.cross_over_bump(drawn_cross) > 0.1
 
 
-def test_outputs_are_of_held_out_places(known):
-    found = stripes.outputs(Evidence(TINY, stripes.amounts(TINY), known))
-    assert TINY.hole.contains(found.places).all()
-    assert len(found.places) == 5
-    shares = [drawing.share for drawing in found.drawings.values()]
+def test_outputs_are_of_held_out_points(gather):
+    outputs = numbers.outputs(gather(plan.all_amounts))
+    assert HOLE.contains(outputs.points).all()
+    assert len(outputs.points) == 5
+    shares = [drawing.share for drawing in outputs.drawings.values()]
     assert shares == pytest.approx([0, 10 / 48, 20 / 48, 20 / 48])
-    run = made_run(images=made_run().truth)
-    assert found.bump_like_cross == pytest.approx(stripes.like_cross(run))
+    truth = made_run(stripes_spec(TINY, ALONE, 0)).truth
+    assert outputs.bump_like_cross == pytest.approx(numbers.like_cross(drawing(truth)))
 
 
-def test_every_stripe_is_in_the_set(known):
-    found = stripes.stripe_set(Evidence(TINY, stripes.growing(TINY), known))
-    assert len(found.stripes) == 2 * TINY.size
-    assert len({tuple(stripe.flatten().tolist()) for stripe in found.stripes}) == 2 * TINY.size
+def test_figure_4b_draws_images_and_a_dot_per_seed(gather):
+    outputs = numbers.outputs(gather(plan.all_amounts))
+    figure = drawn(PANEL["4b"], outputs)
+    images = [axes for axes in figure.axes if axes.images]
+    assert len(images) == 5 * (1 + len(outputs.drawings))
+    assert titles(figure) == [f"({x:g}, {y:g})" for x, y in outputs.points.tolist()]
+    labels = [axes.get_ylabel() for axes in images if axes.get_ylabel()]
+    assert labels == ["truth", "stripes + 0", "stripes + 10", "stripes + 20", "20 bumps"]
+    last = list(outputs.drawings.values())[-1]
+    assert np.array_equal(images[-1].images[0].get_array(), last.images[-1][0])
+    (plus,) = images[-1].lines
+    assert (plus.get_marker(), plus.get_color()) == ("+", MARK)
+    assert plus.get_xydata()[0].tolist() == outputs.points[-1].tolist()
+    assert not images[0].lines  # the truth needs no mark
+    bottom = {axes.get_xlabel(): axes.lines for axes in figure.axes if axes.get_xlabel()}
+    assert bottom["within 1 pixel"][0].get_xdata().tolist() == list(last.accuracy)
+    assert bottom["MSE / blank's"][0].get_xdata() == pytest.approx(np.array(last.mse) / outputs.blank)
+    bump, cross, both = bottom["correlation"]
+    assert bump.get_xdata().tolist() == list(last.like_bump)
+    assert cross.get_xdata().tolist() == list(last.like_cross)
+    assert both.get_xdata()[0] == outputs.bump_like_cross
 
 
-def bands_module(upright_for_x: bool) -> torch.nn.Module:
-    """A first layer that answers a value of x with an upright band and one of y with a level one, or turned about."""
-    module = CNN(depth=2, width=4).build((8, 8), (1, 8, 8))
-    weight = module.first[0].weight.data
-    profile = torch.rand(16, 4, weight.shape[2], generator=torch.Generator().manual_seed(0))
-    upright, level = profile[:, :, None, :].expand_as(weight), profile[:, :, :, None].expand_as(weight)
-    first, second = (upright, level) if upright_for_x else (level, upright)
-    module.first[0].weight.data = torch.cat([first[:8], second[8:]])
-    module.first[0].bias.data.zero_()
-    return module
+def test_figure_4d_has_a_row_per_kind_of_run_and_outlines_the_hole(gather):
+    even = evenness(gather(plan.with_and_without))
+    figure = drawn(PANEL["4d"], even)
+    maps = [axes for axes in figure.axes if axes.images]
+    assert len(maps) == 2 * 4 + 1
+    assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().endswith("\n\ny")]
+    assert labels == ["stripes\n+ 20\n\ny", "20 bumps\n\ny"]
+    assert [row["runs"] for row in even.table()][-2:] == ["20 bumps", "true images"]
 
 
-class Trained:
-    """Stands for a result."""
-
-    def __init__(self, module: torch.nn.Module) -> None:
-        self.module = module
-
-
-@pytest.mark.parametrize(("upright_for_x", "share"), [(True, 1.0), (False, 0.0)])
-def test_channels_that_are_bands(upright_for_x, share):
-    run = made_run(result=Trained(bands_module(upright_for_x)))
-    assert tuning.channel_bands(run) == pytest.approx(share, abs=1e-6)
-    assert 0.1 < tuning.channel_bands(run, trained=False) < 0.9
+def test_every_stripe_is_in_the_set(gather):
+    stripe_set = numbers.stripe_set(gather(plan.increasing_bumps))
+    size = base_sizes_of(TINY).size
+    assert len(stripe_set.stripes) == 2 * size
+    assert len({tuple(stripe.flatten().tolist()) for stripe in stripe_set.stripes}) == 2 * size
 
 
-def test_first_layers_show_one_value_then_both(known):
-    found = tuning.first_layers(Evidence(TINY, stripes.few_compared(TINY), known))
-    assert list(found.channels) == ["stripes + 10", "20 bumps"]
-    for channels in found.channels.values():
-        assert channels.maps.shape == (3, 4, 2, 2)
-        assert channels.maps.min() >= 0
+def test_figure_7_draws_every_stripe_and_a_column_per_share(gather):
+    stripe_set = numbers.stripe_set(gather(plan.increasing_bumps))
+    figure = drawn(PANEL["7"], stripe_set)
+    above, below = figure.subfigs
+    assert above.get_suptitle() == "all 16 stripes"
+    shown = [axes.images[0].get_array() for axes in above.axes if axes.images]
+    assert np.array_equal(shown, stripe_set.stripes[:, 0].numpy())
+    columns = [axes.get_title().split("\n")[0] for axes in below.axes if axes.get_title()]
+    assert columns == ["truth", "0% of bumps (0)", "21% of bumps (10)", "42% of bumps (20)"]
+    assert len(below.axes) == 4 * 4
+    first = next(iter(stripe_set.outputs.drawings.values()))
+    assert np.array_equal(below.axes[1].images[0].get_array(), first.images[0][0])
 
 
-def test_sample_units_go_from_stripe_to_bump():
-    maps = torch.arange(3.0)[:, None, None].expand(3, 4, 4)
-    layer = made_layer([0.9, 0.1, 0.5, 0.0], [0.0, 0.8, 0.2, 0.0], [2, 0, 1], maps)
-    stripe, middle, bump = tuning.sample_units(layer, (0, 0.5, 1))
-    assert [unit.number for unit in (stripe, middle, bump)] == [0, 2, 1]
-    assert [unit.map[0, 0].item() for unit in (stripe, middle, bump)] == [1, 0, 2]
-    assert (stripe.stripe, bump.bump) == pytest.approx((0.9, 0.8))
-    assert tuning.bump_units(layer) == pytest.approx(1 / 3)
-
-
-def test_curves_are_means_along_the_other_axis():
-    unit = tuning.Unit("conv1", 0, torch.tensor([[0.0, 2.0], [4.0, 6.0]]), 0.0, 0.0)
-    by_x, by_y = unit.curves
-    assert by_x.tolist() == [1, 5]
-    assert by_y.tolist() == [2, 4]
-
-
-def test_early_and_late_are_the_layers_next_to_code_and_image(known):
-    run = Evidence(TINY, stripes.with_few(TINY), known).first(stripes.few(TINY))
-    assert (tuning.early(run).name, tuning.late(run).name) == ("first", "conv2")
-    likeness = tuning.typical(Evidence(TINY, stripes.with_few(TINY), known)).table()
-    assert [row["layer"] for row in likeness] == ["code", "first", "conv1", "conv2", "image"]
-    assert likeness[0]["stripe-likeness"] == pytest.approx(1)  # a one-hot unit tells one value of one factor
-    assert likeness[0]["additive share"] == pytest.approx(1)
-
-
-def test_units_that_do_not_exist_have_no_likeness():
-    layer = LayerDiagnosis("conv1", "", (1,), None, None, None, None, None)
-    assert math.isnan(tuning.stripe_likeness(layer))
-    assert math.isnan(tuning.bump_units(layer))
-    assert tuning.sample_units(layer, (0.5,)) == []
-
-
-def test_grey_scale_widens_for_what_overshoots():
+def test_grey_scale_widens_for_outputs_that_overshoot():
     assert grey_scale(torch.tensor([[0.2, 0.9]])) == (0, 1)
     assert grey_scale(torch.tensor([[-0.5, 1.5]])) == (-0.5, 1.5)
 
 
-def test_claims_are_judged_from_tiny_runs(known):
-    for claim in claims.CLAIMS:
-        judged = judge(claim, Evidence(TINY, claim.plan(TINY), known))
-        assert all(len(part.values) == len(TINY.seeds) for part in judged.parts), claim.number
+def test_tables_show_labels(gather):
+    rows = numbers.outputs(gather(plan.all_amounts)).table()
+    assert list(dict.fromkeys(row["trained on"] for row in rows)) == [label_of(key) for key in plan.all_amounts(TINY)]
+
+
+def test_claims_are_judged_from_tiny_runs(gather):
+    for claim in stripes.CLAIMS:
+        judged = judge(claim, gather(claim.plan))
+        assert all(part.seeds == base_sizes_of(TINY).seeds for part in judged.parts), claim.number

@@ -52,14 +52,14 @@ CLAIMS = (
                 difference("variance", "none", HELDOUT),
                 "<",
                 -0.5,
-                "\"a lot\" means at least a factor of three",
+                '"a lot" means at least a factor of three',
             ),
             Part(
                 "log10 held-out MSE, variance over entropy",
                 difference("variance", "entropy", HELDOUT),
                 "<",
                 0.0,
-                EQUAL + ": \"a lot\" is more than \"a little\"",
+                EQUAL + ': "a lot" is more than "a little"',
             ),
             Part("log10 seen MSE, variance over none", difference("variance", "none", SEEN), ">", 0.0, EQUAL),
             Part(

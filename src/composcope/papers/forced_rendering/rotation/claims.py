@@ -104,8 +104,8 @@ CLAIMS = (
                 of_runs("rotation", smallest_pace),
                 ">",
                 0.5,
-                "A factor of two, as far below 1 as the previous part allows above. In the hole of a failing bump decoder"
-                " the volume falls by a factor of ten.",
+                "A factor of two, as far below 1 as the previous part allows above. In the hole of a failing bump"
+                " decoder the volume falls by a factor of ten.",
             ),
         ),
         note=(

@@ -69,7 +69,7 @@ def hidden(diagnosis: Diagnosis) -> list[str]:
 
 
 def pace(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> Float[Tensor, "n"]:
-    """|d activation / d angle| over its median on the seen angles: 1 where the layer changes as fast as it does there."""
+    """|d activation / d angle| over its median on the seen angles: 1 where the layer changes as fast as there."""
     if layer.geometry is None:
         raise ValueError(f"the diagnosis has no geometry of layer {layer.name!r}")
     speed = layer.geometry.volume

@@ -87,9 +87,9 @@ CLAIMS = (
             ),
         ),
         note=(
-            "A seed whose search ends at the largest or at the smallest count tried gives only a bound; it counts if the"
-            " bound settles the inequality and is left out otherwise. The power depends on how the hole grows with N:"
-            " its side is 0.4 N here."
+            "A seed whose search ends at the largest or at the smallest count tried gives only a bound; it counts if"
+            " the bound settles the inequality and is left out otherwise. The power depends on how the hole grows with"
+            " N: its side is 0.4 N here."
         ),
     ),
 )

@@ -39,7 +39,7 @@ def over_seeds(bounds: Sequence[Bounds]) -> Summary:
 
 
 def exponent(sizes: Sequence[int], thresholds: Sequence[Bounds]) -> Bounds:
-    """The power p of the least-squares line log threshold = p log size + c, or its bounds if only bounds of thresholds are known.
+    """The power p of the least-squares line log threshold = p log size + c; bounds of thresholds give bounds of p.
 
     >>> exponent([10, 20], [Bounds(7, 7), Bounds(56, 56)])
     Bounds(low=3.0, high=3.0)

@@ -63,8 +63,8 @@ def bands_gained(run: Run) -> float | None:
 CLAIMS = (
     Claim(
         number=10,
-        statement="Trained on stripes alone, the decoder draws the additive cross of two stripes for combinations, none "
-        "of which it has seen.",
+        statement="Trained on stripes alone, the decoder draws the additive cross of two stripes for combinations, "
+        "none of which it has seen.",
         source="Sec. 4.2, Fig. 4b",
         figures=("4b", "7"),
         plan=plan.only_stripes,

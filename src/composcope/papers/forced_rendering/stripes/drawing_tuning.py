@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
 
-from composcope.papers.forced_rendering.layers import Network
+from composcope.papers.forced_rendering.layers import Network, nan_if_none
 from composcope.papers.forced_rendering.stripes.tuning import Channels, FirstLayers, Tunings, Unit
 from composcope.study.drawing import COLOURS, PAGE, figure, outline
 from composcope.study.plan import label_of
@@ -125,7 +125,7 @@ def _draw_likeness(axes: Axes, network: Network) -> None:
     positions = np.arange(len(network.layers))
     for measure, colour in MEASURES.items():
         intervals = [interval(_finite(column)) for column in network.trained[measure].T]
-        mean, low, high = (np.array([np.nan if v is None else v for v in part]) for part in zip(*intervals, strict=True))
+        mean, low, high = np.array([[nan_if_none(value) for value in column] for column in intervals]).T
         axes.plot(positions, mean, color=colour, marker="o", markersize=3, linewidth=1, label=measure)
         axes.fill_between(positions, low, high, color=colour, alpha=0.25, linewidth=0)
         axes.plot(positions, network.untrained[measure].nanmean(0), color=colour, linewidth=0.8, linestyle="--")

@@ -48,7 +48,7 @@ def channel_bands(run: Run, trained: bool = True) -> float | None:
 
 @dataclass(frozen=True)
 class Channels:
-    """The most active first-layer channels of the first run for x alone, y alone and both; the own-axis share by seed."""
+    """The first run's most active first-layer channels for x alone, y alone and both; the own-axis share by seed."""
 
     maps: Float[Tensor, "inputs channels height width"]
     indices: tuple[int, ...]
