@@ -1,6 +1,6 @@
-# make reproduce   sets up .venv, does the main job and prints where results and pictures are
-# make test        sets up .venv with what developers need, then runs linters, the type checker and all tests
-# make bench       measures speed, alternatives side by side
+# make reproduce   sets up .venv, reproduces the paper and prints where results and figures are
+# make test        sets up .venv with the development tools, then runs linters, the type checker and all tests
+# make bench       runs the benchmarks, which compare alternative implementations
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,7 +33,7 @@ $(VENV)/developer: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/user
 
-# The pages are tested in a real browser. It is installed where that disturbs nobody; elsewhere those tests say that they skip.
+# The HTML pages are tested in a real browser. It is installed only as root or in CI; without it those tests are skipped.
 browser:
 	@if command -v chromium >/dev/null 2>&1; then :; \
 	elif command -v apt-get >/dev/null 2>&1 && { [ "$$(id -u)" = 0 ] || [ -n "$$CI" ]; }; then \

@@ -1,4 +1,4 @@
-"""A decoder of your own, as composcope sees it: any module that turns codes into images.
+"""Your own decoder, to be diagnosed by composcope: any module that maps codes to images.
 
 composcope diagnose examples/own_decoder.py:make_decoder --spec examples/own_decoder.toml --pick 0
 composcope diagnose examples/own_decoder.py:make_sequential --spec examples/own_decoder.toml
@@ -13,7 +13,7 @@ CODE = 2 * SIZE
 
 
 class Generator(nn.Module):
-    """Half of a variational autoencoder: a mean image and a log variance, with batch norm and ReLUs in place."""
+    """The decoder of a variational autoencoder: a mean image and a log variance, with batch norm and in-place ReLUs."""
 
     def __init__(self, code: int = CODE, width: int = 16) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class Generator(nn.Module):
 
 
 def make_decoder() -> nn.Module:
-    """Gives (mean, log variance): say which is the image with `--pick 0`."""
+    """Returns (mean, log variance): `--pick 0` selects the mean as the image."""
     return Generator()
 
 
 def make_sequential() -> nn.Module:
-    """A plain stack; its layers go by their numbers."""
+    """A plain nn.Sequential, whose layers are named by their index."""
     return nn.Sequential(
         nn.Linear(CODE, 128),
         nn.ReLU(),

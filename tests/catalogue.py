@@ -1,4 +1,4 @@
-"""Every component, one line each; the laws hold for all of them. A component left out fails a test."""
+"""Every component, one line each; test_laws.py runs over all of them and fails if a component is missing."""
 
 import atexit
 import shutil
@@ -24,7 +24,7 @@ FACTORS = (
 
 
 def table(polarity: str = "bright") -> cs.TableTask:
-    """Two colours of 8 x 10 noise, for a circular and a categorical factor, in a file of its own."""
+    """Two-channel 8 x 10 noise images for a circular and a categorical factor, saved to a temporary file."""
     folder = Path(tempfile.mkdtemp(prefix="composcope-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     factors = (cs.Factor("angle", range(0, 360, 90), "circular", 360), cs.Factor("digit", (0, 1, 4), "categorical"))
@@ -35,11 +35,11 @@ def table(polarity: str = "bright") -> cs.TableTask:
 
 @dataclass(frozen=True)
 class Coding:
-    """An encoding, the kinds of factor that it fits, and whether it can say that a factor is absent."""
+    """An encoding, the kinds of factor that it fits, and whether it can represent an absent factor."""
 
     encoding: cs.Encoding
     kinds: Sequence[str]
-    room: bool
+    has_absent: bool
 
     def fits(self, factor: cs.Factor) -> bool:
         return factor.kind in self.kinds
@@ -74,19 +74,19 @@ HOLDOUTS = [
 ]
 
 CODINGS = [
-    Coding(cs.OneHot(), EVERY, room=True),
-    Coding(cs.OneHot(absent="mean"), EVERY, room=True),
-    Coding(cs.Bump(), ORDERED, room=True),
-    Coding(cs.Bump(width=2.0, absent="mean"), ORDERED, room=True),
-    Coding(cs.Positional(), ORDERED, room=True),
-    Coding(cs.Positional(pairs=3, base=100.0, absent="mean"), ORDERED, room=True),
-    Coding(cs.Rate(), ORDERED, room=False),
-    Coding(cs.Rate("unit"), ORDERED, room=False),
-    Coding(cs.Rate("centred"), ORDERED, room=False),
-    Coding(cs.Thermometer(), ("continuous",), room=False),
-    Coding(cs.Circle(), ("circular",), room=False),
-    Coding(cs.PerFactor({factor.name: cs.OneHot() for factor in FACTORS}), EVERY, room=True),
-    Coding(cs.PerFactor({factor.name: cs.Rate() for factor in FACTORS}), ORDERED, room=False),
+    Coding(cs.OneHot(), EVERY, has_absent=True),
+    Coding(cs.OneHot(absent="mean"), EVERY, has_absent=True),
+    Coding(cs.Bump(), ORDERED, has_absent=True),
+    Coding(cs.Bump(width=2.0, absent="mean"), ORDERED, has_absent=True),
+    Coding(cs.Positional(), ORDERED, has_absent=True),
+    Coding(cs.Positional(pairs=3, base=100.0, absent="mean"), ORDERED, has_absent=True),
+    Coding(cs.Rate(), ORDERED, has_absent=False),
+    Coding(cs.Rate("unit"), ORDERED, has_absent=False),
+    Coding(cs.Rate("centred"), ORDERED, has_absent=False),
+    Coding(cs.Thermometer(), ("continuous",), has_absent=False),
+    Coding(cs.Circle(), ("circular",), has_absent=False),
+    Coding(cs.PerFactor({factor.name: cs.OneHot() for factor in FACTORS}), EVERY, has_absent=True),
+    Coding(cs.PerFactor({factor.name: cs.Rate() for factor in FACTORS}), ORDERED, has_absent=False),
 ]
 
 DECODERS = [

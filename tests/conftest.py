@@ -1,4 +1,4 @@
-"""What all tests share: shape checks, one thread, a tiny run, the command line called in this process."""
+"""Shared by all tests: shape checks, one thread, a tiny run, the command line called in this process."""
 
 import sys
 from collections.abc import Callable
@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from jaxtyping import install_import_hook
 
-assert "composcope" not in sys.modules, "shape checks must come before composcope"
-# All rooms but the command line, whose options typer fills in its own way.
+assert "composcope" not in sys.modules, (
+    "the import hook for shape checks must be installed before composcope is imported"
+)
+# All modules but the command line, whose function signatures typer inspects.
 SOURCE = Path(find_spec("composcope").origin).parent
-ROOMS = {path.stem for path in SOURCE.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__", "cli"}
-install_import_hook([f"composcope.{room}" for room in sorted(ROOMS)], "shapecheck.checked")
+CHECKED = {path.stem for path in SOURCE.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__", "cli"}
+install_import_hook([f"composcope.{name}" for name in sorted(CHECKED)], "shapecheck.checked")
 
 import torch  # noqa: E402
 
@@ -54,7 +56,7 @@ batch = 16
 
 @pytest.fixture
 def tiny_spec() -> cs.Spec:
-    """A whole run that takes milliseconds: 48 seen images of 8 x 8, three steps an epoch, two epochs."""
+    """A complete run that takes milliseconds: 48 seen images of 8 x 8, three steps per epoch, two epochs."""
     return cs.Spec(
         task=cs.BumpTask(8),
         holdout=cs.Square(2, 5),
@@ -67,7 +69,7 @@ def tiny_spec() -> cs.Spec:
 
 @pytest.fixture
 def tiny_toml(tmp_path: Path) -> Path:
-    """The same run, as a file."""
+    """The same run as a TOML file."""
     path = tmp_path / "tiny.toml"
     path.write_text(TINY_TOML)
     return path
@@ -75,7 +77,7 @@ def tiny_toml(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a store may be made; nothing is there yet."""
+    """A path for a store; it does not exist yet."""
     return tmp_path / "runs"
 
 
@@ -86,7 +88,7 @@ def store(folder: Path) -> cs.Store:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended and what it said."""
+    """A command's exit code and output."""
 
     code: int
     out: str
@@ -99,17 +101,17 @@ def composcope(capsys: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
     from composcope.cli import main
 
     def call(*arguments: Any) -> Finished:
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_:
             main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return Finished(int(ended.value.code or 0), said.out, said.err)
+        printed = capsys.readouterr()
+        return Finished(int(exit_.value.code or 0), printed.out, printed.err)
 
     return call
 
 
 @pytest.fixture(scope="module")
 def composcope_once() -> Callable[..., Finished]:
-    """The same for fixtures that outlive a test, with output caught by hand."""
+    """The same for module-scoped fixtures, which cannot use capsys."""
     from contextlib import redirect_stderr, redirect_stdout
     from io import StringIO
 
@@ -117,16 +119,16 @@ def composcope_once() -> Callable[..., Finished]:
 
     def call(*arguments: Any) -> Finished:
         out, err = StringIO(), StringIO()
-        with pytest.raises(SystemExit) as ended, redirect_stdout(out), redirect_stderr(err):
+        with pytest.raises(SystemExit) as exit_, redirect_stdout(out), redirect_stderr(err):
             main([str(argument) for argument in arguments])
-        return Finished(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+        return Finished(int(exit_.value.code or 0), out.getvalue(), err.getvalue())
 
     return call
 
 
 @pytest.fixture
 def no_new_kinds() -> Any:
-    """Take out again what a test registers."""
+    """Remove the components that a test registers."""
     roles = (cs.Task, cs.Holdout, cs.Encoding, cs.Decoder, cs.Sampling, cs.Penalty)
     before = [dict(role.kinds) for role in roles]
     yield

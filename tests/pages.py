@@ -5,11 +5,13 @@ from dataclasses import replace
 import composcope as cs
 from composcope.experiments.examine import measure_run
 from composcope.experiments.run import run
-from composcope.figures.style import figure
-from composcope.paper.ledger import Judgement, PartJudgement
-from composcope.paper.panel import Panel
-from composcope.paper.preset import TINY
-from composcope.reproduce.work import Asked, Made
+from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.study import STUDY
+from composcope.study import drawing
+from composcope.study.ledger import Judgement, Ledger, PartJudgement
+from composcope.study.panel import Panel, RenderedPanel
+from composcope.study.reproduce import Reproduction
+from composcope.study.request import Request
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -49,21 +51,26 @@ def plan(preset):
     return {"seen": (SEEN,), "stripes": (STRIPES,), "more": (MISSING,)}
 
 
-def drawn(*, width=3.25):
-    picture = figure(width, 2)
-    picture.subplots().plot([0, 1], [1, 0])
-    return picture
-
-
 def panel(name, **changes):
-    asked = {
+    fields = {
         "title": f"Title of {name}",
         "see": f"What to look at in {name}.",
         "plan": plan,
         "numbers": lambda evidence: None,
-        "draw": lambda numbers: drawn(),
+        "draw": lambda numbers: None,
     }
-    return Panel(name, **{**asked, **changes})
+    return Panel(name, **{**fields, **changes})
+
+
+def rendered(panel, *, width=6.75, **changes):
+    """A panel as if it had been drawn."""
+    with drawing.style():
+        picture = drawing.figure(width, 2)
+        picture.subplots().plot([0, 1], [1, 0])
+        png = drawing.as_bytes(picture, "png")
+    fields = {"run_ids": (SEEN.run_id, STRIPES.run_id), "rows": [dict(row) for row in ROWS], "png": png}
+    fields |= {"size": (width, 2.0), **changes}
+    return RenderedPanel(panel.name, panel.title, panel.see, panel.no_claim, **fields)
 
 
 ROWS = [
@@ -72,21 +79,22 @@ ROWS = [
 ]
 
 
-def made_up():
-    """What was asked, one picture that is made and one that is not."""
+def made_up(store, judgements=None, panels=None, rendered_panels=None):
+    """A reproduction with one figure that is drawn and one that is not."""
     first, second = panel("1b"), panel("2a", no_claim="it only illustrates")
-    made = [
-        Made(first, TINY, drawn(width=6.75), [dict(row) for row in ROWS], run_ids=(SEEN.run_id, STRIPES.run_id)),
-        Made(second, TINY, None, [], missing="no runs yet: more"),
-    ]
-    return Asked(TINY, [first, second], ()), made
+    asked = (first, second) if panels is None else panels
+    if rendered_panels is None:
+        rendered_panels = (rendered(first), rendered(second, run_ids=(), rows=[], png=b"", missing="no runs yet: more"))
+    ledger = Ledger(STUDY.name, TINY, (), tuple(claims() if judgements is None else judgements))
+    return Reproduction(Request(STUDY, TINY, tuple(asked), ()), store, tuple(rendered_panels), ledger)
 
 
 def part(outcome, values, **changes):
     low, high = (min(values), max(values)) if values else (None, None)
     mean = sum(values) / len(values) if values else None
+    seeds = tuple(range(len(values)))
     return replace(
-        PartJudgement("the effect", ">", 0.5, "half of it", mean, low, high, tuple(values), outcome), **changes
+        PartJudgement("the effect", ">", 0.5, "half of it", mean, low, high, seeds, tuple(values), outcome), **changes
     )
 
 
@@ -96,8 +104,9 @@ def claim(number, outcome, *parts, **changes):
         f"Statement number {number}.",
         f"Sec. {number}",
         ("1b",),
+        "8x8",
         outcome,
-        "saw",
+        "a summary",
         "",
         3,
         parts or (part(outcome, [0.7, 0.8, 0.9]),),
@@ -107,7 +116,7 @@ def claim(number, outcome, *parts, **changes):
 
 def claims():
     return [
-        claim(1, "reproduced", known="Known remark of 1."),
+        claim(1, "reproduced", note="Note on 1."),
         claim(
             2,
             "not reproduced",

@@ -24,10 +24,8 @@ PAGE = [
     {"training"},
     {"diagnosis"},
     {"experiments"},
-    {"paper"},
-    {"figures"},
-    {"reproduce"},
-    {"report"},
+    {"study"},
+    {"papers", "report"},
     {"cli"},
 ]
 LINE = {room: line for line, rooms in enumerate(PAGE) for room in rooms}
@@ -101,15 +99,24 @@ def test_measures_never_see_a_module_or_a_task(path):
     assert not {name for name in imports_of(path) if name.startswith("torch.nn") and "functional" not in name}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if "figures" not in path.parts], ids=label)
-def test_matplotlib_stays_in_figures(path):
-    allowed = label(path) == "reproduce/work.py"  # only names the type of a picture
-    assert allowed or not {name for name in imports_of(path) if name.split(".")[0] == "matplotlib"}
+def draws(path):
+    return path.name.startswith("drawing")
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if "figures" in path.parts], ids=label)
-def test_figures_never_train(path):
+@pytest.mark.parametrize("path", [path for path in FILES if not draws(path)], ids=label)
+def test_matplotlib_stays_in_drawings(path):
+    assert not {name for name in imports_of(path) if name.split(".")[0] == "matplotlib"}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if draws(path)], ids=label)
+def test_drawings_never_train(path):
     assert not rooms_imported_by(path) & {"training", "experiments", "decoders", "sampling"}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if "study" in path.parts], ids=label)
+def test_a_study_knows_no_paper(path):
+    assert "papers" not in rooms_imported_by(path)
+    assert not {"BumpTask", "Stripes", "LowRank"} & {name.split(".")[-1] for name in imports_of(path)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=label)

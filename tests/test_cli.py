@@ -265,9 +265,11 @@ def test_failed_run_ends_with_one(composcope, tiny_toml, folder):
 def test_withholding_a_whole_factor_value_is_a_warning(composcope, tiny_toml, folder):
     result = composcope("run", tiny_toml, "--store", folder, "--set", "holdout={kind='cross', lo=3, hi=4}")
     assert result.code == 0
-    assert result.err == ("warning: holdout: not composition but extrapolation: never seen are x = 3, 4; y = 3, 4\n")
+    assert result.err == (
+        "warning: holdout: extrapolation, not composition: values never seen in training: x = 3, 4; y = 3, 4\n"
+    )
     (run_id,) = cs.Store(folder).run_ids()
-    assert "not composition but extrapolation" in composcope("show", run_id, "--store", folder).out
+    assert "extrapolation, not composition" in composcope("show", run_id, "--store", folder).out
 
 
 # Bad input: exit 2, a message with field, value and what is allowed, no traceback, nothing written
@@ -276,7 +278,7 @@ BAD_FIELDS = {
     "unknown key": ("decoder.dept=3", "decoder", "'dept'", "did you mean 'depth'?", "allowed: depth, width"),
     "unknown key at the top": ("sede=3", "'sede'", "did you mean 'seed'?", "allowed: task, holdout"),
     "unknown key in training": ("training.stpes=3", "training", "'stpes'", "did you mean 'steps'?"),
-    "unknown kind": ("decoder.kind=mpl", "decoder", "'mpl'", "did you mean 'mlp'?", "there are: "),
+    "unknown kind": ("decoder.kind=mpl", "decoder", "'mpl'", "did you mean 'mlp'?", "choose from: "),
     "missing part": ("decoder=", "decoder", "missing"),
     "missing kind": ("decoder={depth=1}", "decoder", "needs a kind", "mlp"),
     "text for a number": ("decoder.depth=six", "decoder.depth", "'six'", "integer"),
@@ -291,10 +293,10 @@ BAD_FIELDS = {
     "negative sigma": ("task.sigma=-1.5", "task.sigma", "-1.5", "greater than 0"),
     "unknown polarity": ("task.polarity=grey", "task.polarity", "'grey'", "'dark' or 'bright'"),
     "lo above hi": ("holdout.lo=6", "holdout", "lo = 6 is above hi = 5"),
-    "hi outside the grid": ("holdout.hi=40", "holdout", "hi = 40", "from 0 to 7"),
-    "lo outside the grid": ("holdout.lo=-1", "holdout", "lo = -1", "from 0 to 7"),
-    "everything withheld": ("holdout={kind='square', lo=0, hi=7}", "holdout", "hi=7", "withholds all 64"),
-    "unknown factor": ("holdout={kind='interval', factor='z', lo=0, hi=2}", "holdout", "'z'", "there are x, y"),
+    "hi outside the grid": ("holdout.hi=40", "holdout", "hi = 40", "0 to 7"),
+    "lo outside the grid": ("holdout.lo=-1", "holdout", "lo = -1", "0 to 7"),
+    "everything withheld": ("holdout={kind='square', lo=0, hi=7}", "holdout", "hi=7", "holds out all 64"),
+    "unknown factor": ("holdout={kind='interval', factor='z', lo=0, hi=2}", "holdout", "'z'", "the factors are x, y"),
     "union of nothing": ("holdout={kind='union', of=[]}", "holdout", "of", "[]"),
     "empty box": ("holdout={kind='box', bounds={}}", "holdout", "bounds", "at least one factor"),
     "depth 0": ("decoder.depth=0", "decoder.depth", "0", "greater than or equal to 1"),

@@ -1,4 +1,4 @@
-"""What the documentation shows, works."""
+"""Examples in the documentation work."""
 
 import doctest
 import importlib
@@ -13,13 +13,13 @@ import composcope
 import composcope as cs
 
 ROOT = Path(__file__).parents[1]
-MODULES = sorted(found.name for found in pkgutil.walk_packages(composcope.__path__, "composcope."))
+MODULES = sorted(module.name for module in pkgutil.walk_packages(composcope.__path__, "composcope."))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOT_RUN = "<!-- not run -->"
 
 
 def blocks_of(page, language):
-    """The page's fenced blocks in a language, without those under a line that says they are not run."""
+    """The page's fenced code blocks in a language, except those marked as not run."""
     text = page.read_text() if page.exists() else ""
     for match in re.finditer(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if not text[: match.start()].rstrip().endswith(NOT_RUN):
@@ -57,7 +57,7 @@ def test_toml_on_the_pages_parses(page):
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
 def test_examples_are_specs_or_sweeps(path):
     tables = tomllib.loads(path.read_text())
-    if "decoder" not in tables and "base" not in tables:  # a world for a decoder of the user's own
+    if "decoder" not in tables and "base" not in tables:  # a task for a user's own decoder
         tables["decoder"] = {"kind": "mlp"}
         specs = [cs.Spec.from_dict(tables)]
     elif "base" in tables:

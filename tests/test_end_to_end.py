@@ -135,7 +135,7 @@ def test_a_stored_table_run_is_listed_when_its_file_is_gone(tmp_path, store, com
 
 
 def test_extrapolation_is_warned_of(tiny_spec):
-    with pytest.warns(cs.NotComposition, match="never seen are x = 3, 4"):
+    with pytest.warns(cs.NotComposition, match="never seen in training: x = 3, 4"):
         cs.run(replace(tiny_spec, holdout=cs.Interval("x", 3, 4)))
 
 

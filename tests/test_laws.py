@@ -1,4 +1,4 @@
-"""Laws that every component keeps, over the catalogue."""
+"""Properties that every component must have, tested over the whole catalogue."""
 
 import functools
 import json
@@ -21,14 +21,14 @@ from composcope.randomness import seeded
 CODE_SIZES = (8, 5, 3)
 LATENTS = latent_grid(cs.BumpTask(8).factors)
 FITTING = [(coding, factor) for coding in CODINGS for factor in FACTORS if coding.fits(factor)]
-WITH_ROOM = [(coding, factor) for coding, factor in FITTING if coding.room]
-TELLING_ABSENCE = [  # the mean of one code is that code
+WITH_ABSENT = [(coding, factor) for coding, factor in FITTING if coding.has_absent]
+DISTINCT_ABSENT = [  # the mean code of a single value is that value's code
     (coding, factor)
-    for coding, factor in WITH_ROOM
+    for coding, factor in WITH_ABSENT
     if factor.size > 1 or getattr(coding.encoding, "absent", "zeros") != "mean"
 ]
 SMOOTH = [(coding, factor) for coding, factor in FITTING if coding.encoding.differentiable]
-WITHOUT_ROOM = [(coding, factor) for coding, factor in FITTING if not coding.room]
+WITHOUT_ABSENT = [(coding, factor) for coding, factor in FITTING if not coding.has_absent]
 UNFIT = [(coding, factor) for coding in CODINGS for factor in FACTORS if not coding.fits(factor)]
 DRAWING = [decoder for decoder in DECODERS if not isinstance(decoder, cs.ImageEncoder)]
 
@@ -49,17 +49,17 @@ def test_no_component_is_missing_from_the_catalogue(role):
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=label)
 def test_component_survives_json(component):
-    found = component.role.from_dict(json.loads(json.dumps(component.to_dict(), allow_nan=False)))
-    assert type(found) is type(component)
-    assert found == component
-    assert hash(found) == hash(component)
+    loaded = component.role.from_dict(json.loads(json.dumps(component.to_dict(), allow_nan=False)))
+    assert type(loaded) is type(component)
+    assert loaded == component
+    assert hash(loaded) == hash(component)
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=label)
 def test_component_survives_toml(component):
-    found = component.role.from_dict(tomllib.loads(tomli_w.dumps(component.to_dict())))
-    assert found == component
-    assert hash(found) == hash(component)
+    loaded = component.role.from_dict(tomllib.loads(tomli_w.dumps(component.to_dict())))
+    assert loaded == component
+    assert hash(loaded) == hash(component)
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=label)
@@ -91,13 +91,13 @@ def test_distinct_latents_give_distinct_codes(coding, factor):
 
 
 @pytest.mark.parametrize(("coding", "factor"), FITTING, ids=label)
-def test_code_has_the_size_that_was_told(coding, factor):
+def test_code_has_the_declared_size(coding, factor):
     codes = coding.encoding.encode(factor.tensor()[:, None], [factor])
     assert codes.shape == (factor.size, *coding.encoding.code_sizes([factor]))
 
 
 @pytest.mark.parametrize("coding", CODINGS, ids=label)
-def test_factors_stand_side_by_side(coding):
+def test_codes_of_factors_are_concatenated(coding):
     factors = [factor for factor in FACTORS if coding.fits(factor)]
     latents = latent_grid(factors)
     codes = coding.encoding.encode(latents, factors)
@@ -114,26 +114,26 @@ def test_decoding_undoes_encoding(coding, factor):
 
 
 @pytest.mark.parametrize(("coding", "factor"), UNFIT, ids=label)
-def test_encoding_refuses_a_factor_that_it_cannot_code(coding, factor):
+def test_encoding_refuses_a_factor_that_it_cannot_encode(coding, factor):
     with pytest.raises(ValueError, match=factor.name):
         coding.encoding.encode(factor.tensor()[:, None], [factor])
 
 
-@pytest.mark.parametrize(("coding", "factor"), TELLING_ABSENCE, ids=label)
-def test_absent_factor_has_a_code_of_its_own(coding, factor):
+@pytest.mark.parametrize(("coding", "factor"), DISTINCT_ABSENT, ids=label)
+def test_absent_factor_has_a_distinct_code(coding, factor):
     present = coding.encoding.encode(factor.tensor()[:, None], [factor])
     missing = coding.encoding.encode(torch.tensor([[torch.nan]]), [factor])
     assert missing.isfinite().all()
     assert torch.cdist(missing, present).min() > 1e-2
 
 
-@pytest.mark.parametrize(("coding", "factor"), WITHOUT_ROOM, ids=label)
-def test_absence_is_refused_where_there_is_no_room(coding, factor):
+@pytest.mark.parametrize(("coding", "factor"), WITHOUT_ABSENT, ids=label)
+def test_absence_is_refused_by_codes_that_cannot_represent_it(coding, factor):
     with pytest.raises(ValueError, match=factor.name):
         coding.encoding.encode(torch.tensor([[torch.nan], [factor.values[0]]]), [factor])
 
 
-@pytest.mark.parametrize(("coding", "factor"), [pair for pair in SMOOTH if pair[0].room], ids=label)
+@pytest.mark.parametrize(("coding", "factor"), [pair for pair in SMOOTH if pair[0].has_absent], ids=label)
 def test_no_nan_reaches_a_gradient(coding, factor):
     latents = torch.tensor([[torch.nan], [factor.values[0]], [factor.values[-1]]], requires_grad=True)
     coding.encoding.encode(latents, [factor]).square().sum().backward()
@@ -144,14 +144,14 @@ def test_no_nan_reaches_a_gradient(coding, factor):
 
 @pytest.mark.parametrize(("coding", "factor"), [pair for pair in SMOOTH if pair[1].size > 1], ids=label)
 def test_derivative_of_the_code_is_its_slope(coding, factor):
-    place = torch.tensor([[factor.values[0] + 0.3 * factor.step]], dtype=torch.float64)
-    reach = 1e-5 * factor.step
+    latent = torch.tensor([[factor.values[0] + 0.3 * factor.step]], dtype=torch.float64)
+    step = 1e-5 * factor.step
 
     def code(latents):
         return coding.encoding.encode(latents, [factor])[0]
 
-    slope = torch.autograd.functional.jacobian(code, place).flatten()
-    torch.testing.assert_close(slope, (code(place + reach) - code(place - reach)) / (2 * reach), rtol=1e-4, atol=1e-6)
+    slope = torch.autograd.functional.jacobian(code, latent).flatten()
+    torch.testing.assert_close(slope, (code(latent + step) - code(latent - step)) / (2 * step), rtol=1e-4, atol=1e-6)
     assert slope.any()
 
 
@@ -176,8 +176,8 @@ def test_certificate_names_the_values_that_are_never_seen(holdout):
     task = cs.BumpTask(8)
     parts = cs.split(task, holdout)
     unseen = {}
-    for place, factor in enumerate(task.factors):
-        missing = set(factor.values) - set(parts.seen[:, place].tolist())
+    for index, factor in enumerate(task.factors):
+        missing = set(factor.values) - set(parts.seen[:, index].tolist())
         if missing:
             unseen[factor.name] = tuple(sorted(missing))
     assert parts.certificate.unseen == unseen
@@ -232,7 +232,7 @@ def test_algebra_survives_toml(a):
 
 
 @pytest.mark.parametrize("task", TASKS, ids=label)
-def test_images_have_the_told_shape_and_lie_within_0_and_1(task):
+def test_images_have_the_declared_shape_and_are_within_0_and_1(task):
     images = task.render(task.grid())
     assert images.shape == (len(task.grid()), *task.image_shape)
     assert images.isfinite().all()
@@ -258,7 +258,7 @@ def test_distinct_combinations_give_distinct_images(task):
 
 
 @pytest.mark.parametrize("task", TASKS, ids=label)
-def test_grid_runs_over_all_combinations_with_the_first_factor_slowest(task):
+def test_grid_has_all_combinations_with_the_first_factor_slowest(task):
     assert torch.equal(task.grid(), latent_grid(task.factors))
 
 
@@ -307,7 +307,7 @@ def batch_for(decoder, image_shape, n=2):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("side", [8, 13, 28, 64])
 @pytest.mark.parametrize("decoder", DECODERS, ids=label)
-def test_decoder_gives_the_shape_that_is_trained_for(decoder, side, channels):
+def test_output_has_the_shape_of_the_target(decoder, side, channels):
     module = built(decoder, (channels, side, side)).eval()
     inputs, targets = batch_for(decoder, (channels, side, side))
     with torch.no_grad():
@@ -318,13 +318,13 @@ def test_decoder_gives_the_shape_that_is_trained_for(decoder, side, channels):
 
 @pytest.mark.parametrize("shape", [(1, 8, 13), (2, 17, 9)], ids=str)
 @pytest.mark.parametrize("decoder", DECODERS, ids=label)
-def test_decoder_bears_images_that_are_not_square(decoder, shape):
+def test_decoder_accepts_images_that_are_not_square(decoder, shape):
     inputs, targets = batch_for(decoder, shape)
     assert built(decoder, shape)(inputs).shape == targets.shape
 
 
 @pytest.mark.parametrize("decoder", DRAWING, ids=label)
-def test_drawer_turns_codes_into_images(decoder):
+def test_drawer_maps_codes_to_images(decoder):
     drawer = decoder.drawer(built(decoder, (1, 13, 13)))
     assert drawer(torch.rand(4, sum(CODE_SIZES))).shape == (4, 1, 13, 13)
 
@@ -337,10 +337,10 @@ def test_layers_are_the_direct_children_in_order_and_end_with_the_image(decoder)
     assert len(set(names)) == len(names)
     codes = torch.rand(2, sum(CODE_SIZES), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        through = codes
+        activation = codes
         for _, layer in drawer.named_children():
-            through = layer(through)
-        torch.testing.assert_close(through, drawer(codes))
+            activation = layer(activation)
+        torch.testing.assert_close(activation, drawer(codes))
 
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=label)
@@ -357,7 +357,7 @@ def test_gradients_reach_every_parameter(decoder):
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
-        # A bias before a normalisation has gradient zero by nature.
+        # Normalisation subtracts a bias that precedes it, so the bias has gradient zero.
         assert parameter.grad.any() or name.endswith("bias"), name
 
 
@@ -369,7 +369,7 @@ def test_same_seed_builds_the_same_bytes(decoder):
 
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=label)
-def test_decoder_bears_a_single_sample(decoder):
+def test_decoder_accepts_a_single_sample(decoder):
     inputs, targets = batch_for(decoder, (1, 8, 8), n=1)
     assert built(decoder, (1, 8, 8)).train()(inputs).shape == targets.shape
 
@@ -379,18 +379,18 @@ def test_decoder_bears_a_single_sample(decoder):
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=label)
 @pytest.mark.parametrize("task", [cs.BumpTask(8), cs.BumpTask(8, brightness=(0.5, 1.0))], ids=label)
-def test_nothing_withheld_is_sampled(task, sampling):
+def test_no_heldout_combination_is_sampled(task, sampling):
     holdout = cs.Square(2, 5)
     latents = sampling.sample(task, holdout, torch.Generator().manual_seed(0))
     assert len(latents) > 0
     assert not holdout.contains(latents, task.factors).any()
-    known = latent_grid(task.factors)
-    for place, column in enumerate(latents.unbind(1)):
-        assert torch.isin(column[~column.isnan()], known[:, place]).all()
+    grid = latent_grid(task.factors)
+    for index, column in enumerate(latents.unbind(1)):
+        assert torch.isin(column[~column.isnan()], grid[:, index]).all()
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=label)
-def test_sampling_tells_how_many_samples_it_gives(sampling, rng):
+def test_count_is_the_number_of_samples(sampling, rng):
     task, holdout = cs.BumpTask(8), cs.Square(2, 5)
     assert sampling.count(task, holdout) == len(sampling.sample(task, holdout, rng))
 
@@ -403,16 +403,16 @@ def test_sampling_depends_on_the_generator_only(sampling):
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=label)
-def test_sorts_show_every_pattern_of_absence(sampling, rng):
+def test_example_latents_have_every_pattern_of_absence(sampling, rng):
     task, holdout = cs.BumpTask(8), cs.Square(2, 5)
     patterns = {tuple(row) for row in sampling.sample(task, holdout, rng).isnan().tolist()}
-    assert patterns <= {tuple(row) for row in sampling.sorts(task).isnan().tolist()}
+    assert patterns <= {tuple(row) for row in sampling.example_latents(task).isnan().tolist()}
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=label)
-def test_penalty_is_a_finite_number_with_gradients(penalty):
+def test_penalty_is_a_finite_scalar_with_gradients(penalty):
     module = built(cs.LowRank(rank=2), (1, 8, 8))
-    for parameter in module.parameters():  # away from where all terms weigh the same
+    for parameter in module.parameters():  # equal weights are a stationary point of the entropy
         parameter.data *= torch.linspace(0.5, 1.5, parameter.numel()).reshape(parameter.shape)
     loss = penalty.loss(module)
     loss.backward()
@@ -422,7 +422,7 @@ def test_penalty_is_a_finite_number_with_gradients(penalty):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=label)
-def test_penalty_refuses_a_decoder_without_anything_to_act_on(penalty):
+def test_penalty_refuses_a_decoder_that_it_cannot_act_on(penalty):
     with pytest.raises(ValueError, match="MLP"):
         penalty.check(cs.MLP())
 
@@ -432,31 +432,31 @@ def test_penalty_refuses_a_decoder_without_anything_to_act_on(penalty):
 
 @functools.cache
 def random_combinations(count=90):
-    """Specs with components drawn at random, as far as these fit each other."""
-    rng, found = random.Random(0), []
+    """Specs of randomly chosen components, without those that do not fit each other."""
+    rng, specs = random.Random(0), []
     for _ in range(count):
         task, holdout, coding = rng.choice(TASKS), rng.choice(HOLDOUTS), rng.choice(CODINGS)
         parts = {"decoder": rng.choice(DECODERS), "sampling": rng.choice(SAMPLINGS), "seed": rng.randrange(2**40)}
         training = rng.choice([cs.Training(), cs.Training(steps=7, l1=0.1, snapshots=(2, 5), schedule="cosine")])
         penalties = tuple(PENALTIES[: rng.randrange(3)]) if parts["decoder"].embeds else ()
         try:
-            found.append(cs.Spec(task, holdout, coding.encoding, **parts, training=training, penalties=penalties))
+            specs.append(cs.Spec(task, holdout, coding.encoding, **parts, training=training, penalties=penalties))
         except ValidationError:
             continue
-    return found
+    return specs
 
 
 def test_every_combination_survives_json_and_toml_with_the_same_id():
     specs = random_combinations()
     assert len(specs) > 20
     for spec in specs:
-        for found in (
+        for loaded in (
             cs.Spec.from_dict(json.loads(json.dumps(spec.to_dict(), allow_nan=False))),
             cs.Spec.from_dict(tomllib.loads(spec.to_toml())),
         ):
-            assert found == spec
-            assert found.run_id == spec.run_id
-            assert found.to_toml() == spec.to_toml()
+            assert loaded == spec
+            assert loaded.run_id == spec.run_id
+            assert loaded.to_toml() == spec.to_toml()
 
 
 def test_different_specs_have_different_ids():
@@ -465,7 +465,7 @@ def test_different_specs_have_different_ids():
 
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=label)
-def test_every_decoder_goes_through_a_whole_run(decoder, tiny_spec, store):
+def test_every_decoder_completes_a_run(decoder, tiny_spec, store):
     spec = replace(tiny_spec, decoder=decoder, training=cs.Training(steps=2))
     result = cs.run(spec, store)
     assert result.measures["error"]
@@ -473,7 +473,7 @@ def test_every_decoder_goes_through_a_whole_run(decoder, tiny_spec, store):
 
 
 @pytest.mark.parametrize("coding", [coding for coding in CODINGS if coding.fits(FACTORS[0])], ids=label)
-def test_every_encoding_goes_through_a_whole_run(coding, tiny_spec):
+def test_every_encoding_completes_a_run(coding, tiny_spec):
     encoding = coding.encoding
     if isinstance(encoding, cs.PerFactor):
         encoding = cs.PerFactor({"x": encoding.encodings["x"], "y": cs.Bump()})
@@ -483,13 +483,13 @@ def test_every_encoding_goes_through_a_whole_run(coding, tiny_spec):
 
 @pytest.mark.parametrize("holdout", HOLDOUTS, ids=label)
 @pytest.mark.filterwarnings("ignore::composcope.NotComposition")
-def test_every_holdout_goes_through_a_whole_run(holdout, tiny_spec):
+def test_every_holdout_completes_a_run(holdout, tiny_spec):
     measured = cs.run(replace(tiny_spec, holdout=holdout)).measures["error"]
     assert (measured["heldout_mse"] is None) == isinstance(holdout, cs.Nothing)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=label)
-def test_every_task_goes_through_a_whole_run(task, tiny_spec, store):
+def test_every_task_completes_a_run(task, tiny_spec, store):
     first, last = task.factors[0], task.factors[-1]
     corner = cs.Box({first.name: (first.values[0],) * 2, last.name: (last.values[0],) * 2})
     holdout = corner if len(task.factors) > 1 else cs.Nothing()
@@ -501,5 +501,5 @@ def test_every_task_goes_through_a_whole_run(task, tiny_spec, store):
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=label)
-def test_every_sampling_goes_through_a_whole_run(sampling, tiny_spec):
+def test_every_sampling_completes_a_run(sampling, tiny_spec):
     assert cs.run(replace(tiny_spec, sampling=sampling)).measures["error"]["seen_mse"] > 0

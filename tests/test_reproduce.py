@@ -1,4 +1,4 @@
-"""The whole catalogue at the tiny preset: one command, every figure, every claim, from the store alone."""
+"""The paper's study at the tiny preset: one command, every figure, every claim, from the store alone."""
 
 import json
 import re
@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 import composcope as cs
-from composcope.paper.claims import CLAIMS
-from composcope.paper.evidence import Evidence, Known, varied
-from composcope.paper.ledger import judge
-from composcope.paper.preset import PAPER, QUICK, TINY
-from composcope.reproduce.catalogue import CATALOGUE, select
-from composcope.reproduce.work import ask, keep, make, work
+from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
+from composcope.papers.forced_rendering.study import STUDY
+from composcope.study.evidence import RunCache
+from composcope.study.ledger import judge
+from composcope.study.panel import render
+from composcope.study.plan import specs_of, varied
+from composcope.study.reproduce import write_figure
+from composcope.study.request import make_request, remaining_work
+
+CATALOGUE = {panel.name: panel for panel in STUDY.panels}
+CLAIMS = STUDY.claims
 
 PANELS = [f"1{letter}" for letter in "abcde"] + [f"2{letter}" for letter in "abcdef"]
 PANELS += [f"3{letter}" for letter in "abcd"] + [f"4{letter}" for letter in "abcdef"] + [str(n) for n in range(5, 16)]
@@ -51,19 +56,19 @@ def test_a_claim_is_complete(claim):
     assert all(part.reason and part.measure for part in claim.parts)
     assert set(claim.figures) <= set(CATALOGUE)
     assert claim.figures or all(part.exact for part in claim.parts)  # what follows from definitions needs no picture
-    assert re.search(r"Sec\.|App\.|Fig\.", claim.where)
+    assert re.search(r"Sec\.|App\.|Fig\.", claim.source)
 
 
 @pytest.mark.parametrize("preset", [QUICK, PAPER, TINY], ids=lambda preset: preset.name)
 def test_claims_need_no_run_that_figures_do_not(preset):
-    drawn = {spec.run_id for panel in CATALOGUE.values() for ss in panel.plan(preset).values() for spec in ss}
-    judged = {spec.run_id for claim in CLAIMS for ss in claim.plan(preset).values() for spec in ss}
+    drawn = {run_id for panel in CATALOGUE.values() for run_id in specs_of(panel.plan(preset))}
+    judged = {run_id for claim in CLAIMS for run_id in specs_of(claim.plan(preset))}
     assert judged <= drawn
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
 def test_a_claim_without_runs_is_undetermined(claim, store):
-    judgement = judge(claim, Evidence(TINY, claim.plan(TINY), Known(store)))
+    judgement = judge(claim, RunCache(store).gather(TINY, claim.plan(TINY)))
     if not all(part.exact for part in claim.parts):
         assert judgement.outcome == "undetermined"
         assert all(part.values == () for part in judgement.parts)
@@ -72,7 +77,7 @@ def test_a_claim_without_runs_is_undetermined(claim, store):
 def test_the_plan_comes_first_and_the_ledger_last(reproduced):
     result, store, out = reproduced
     lines = result.out.splitlines()
-    assert lines[0] == f"preset tiny: {len(CATALOGUE)} figures, {len(CLAIMS)} claims"
+    assert lines[0] == f"forced-rendering, preset tiny: {len(CATALOGUE)} figures, {len(CLAIMS)} claims"
     assert re.match(r"\d+ runs: 0 in .*, \d+ to do now", lines[1])
     assert lines[2].startswith("about ")
     assert f"{len(CLAIMS)} claims: " in result.out
@@ -115,9 +120,9 @@ def test_a_second_time_nothing_is_trained(reproduced, composcope_once, tmp_path)
 
 def test_figures_drawn_twice_are_the_same_bytes(reproduced, tmp_path):
     _, store, out = reproduced
-    asked, known = ask(TINY, select([]), everything=True), Known(store)
-    for panel in asked.panels:
-        for path in keep(make(asked, panel, known), tmp_path):
+    cache = RunCache(store)
+    for panel in STUDY.panels:
+        for path in write_figure(render(panel, TINY, (), cache), tmp_path):
             assert path.read_bytes() == (out / path.relative_to(tmp_path)).read_bytes(), path.name
 
 
@@ -132,7 +137,7 @@ def test_report_and_explorer_are_pages(reproduced, composcope_once, tmp_path):
     _, store, out = reproduced
     page = (out / "report.html").read_text()
     assert all(f'id="figure-{name}"' in page for name in CATALOGUE)
-    run_id = select(["1b"])[0].plan(TINY)["bump"][0].run_id
+    run_id = CATALOGUE["1b"].plan(TINY)["bump"][0].run_id
     result = composcope_once("explore", run_id, "--store", store.folder, "--out", tmp_path / "explore.html")
     assert result.code == 0
     assert (tmp_path / "explore.html").read_text().startswith("<!doctype html>")
@@ -166,7 +171,7 @@ def test_one_penalty_can_be_varied(folder, composcope):
 
 
 def test_a_setting_cannot_make_seeds_of_one_run():
-    plan = varied(select(["3d"])[0].plan(TINY), ["seed=0"])
+    plan = varied(CATALOGUE["3d"].plan(TINY), ["seed=0"])
     assert {len(specs) for specs in plan.values()} == {1}
 
 
@@ -174,7 +179,7 @@ def test_a_damaged_run_costs_its_figure_and_not_the_rest(folder, composcope):
     out = folder.parent / "out"
     arguments = ("--preset", "tiny", "--store", folder, "--out", out)
     assert composcope("reproduce", "3d", "9", *arguments).code == 0
-    run_id = select(["9"])[0].plan(TINY)["rotation"][0].run_id
+    run_id = CATALOGUE["9"].plan(TINY)["rotation"][0].run_id
     (folder / run_id / "weights.safetensors").write_bytes(b"moths")
     result = composcope("reproduce", "3d", "9", "--no-train", *arguments)
     assert result.code == 0
@@ -209,19 +214,33 @@ def test_without_training_what_is_missing_is_said(folder, composcope):
     assert not (out / "figures").exists()
 
 
-def test_searches_go_on_until_they_are_done(store):
-    asked = ask(TINY, select(["4c"]), everything=False)
-    first = work(asked, store)
+def test_searches_continue_until_they_are_done(store):
+    request = make_request(STUDY, ["4c"], "tiny")
+    first = remaining_work(request, store)
     assert first.later == len(first.runs) - len(first.todo) > 0
-    while (found := work(asked, store)).todo:
-        for spec in found.todo.values():
+    while (work := remaining_work(request, store)).todo:
+        for spec in work.todo.values():
             cs.run(spec, store)
-    assert make(asked, asked.panels[0], Known(store)).picture is not None
+    assert render(request.panels[0], TINY, (), RunCache(store)).png
 
 
-def test_the_quick_preset_is_smaller_than_the_papers():
-    assert QUICK.size < PAPER.size
-    assert len(QUICK.with_seeds(5).seeds) == len(QUICK.with_seeds(5).few) == 5
+def test_python_users_get_what_the_command_line_has(reproduced):
+    _, store, _ = reproduced
+    stages = []
+    made = cs.reproduce(
+        figures=["3d"], preset="tiny", store=store, train=False, on_event=lambda event: stages.append(event.stage)
+    )
+    assert [panel.name for panel in made.panels] == ["3d"]
+    assert [judgement.number for judgement in made.ledger.judgements] == [7]
+    assert len(made.frame) == 8
+    assert stages == ["figures", "claims"]
+
+
+def test_figures_are_the_same_from_several_processes(reproduced):
+    _, store, out = reproduced
+    made = cs.reproduce(figures=["1", "3"], preset="tiny", store=store, train=False, workers=2)
+    for panel in made.panels:
+        assert panel.png == (out / "figures" / f"figure_{panel.name}.png").read_bytes()
 
 
 def test_every_figure_has_a_page():

@@ -1,6 +1,6 @@
 """composcope: does this generative decoder compose?
 
-The public names are listed in `__init__.pyi`. Each is loaded from its room on first use, so that `composcope --help`
+The public names are listed in `__init__.pyi`. Each is loaded from its module on first use, so that `composcope --help`
 does not wait for torch.
 """
 

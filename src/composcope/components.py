@@ -1,7 +1,7 @@
-"""Components: small frozen values with a registered name, which turn into plain data and back.
+"""Components: small frozen values with a registered name, convertible to plain data and back.
 
 A role (Task, Holdout, Encoding, Decoder, Sampling, Penalty) is an abstract class that derives from `Component`. A
-component derives from a role and joins it with `@register("name")`; as data it is a dict with its name under "kind".
+component derives from a role and is registered by `@register("name")`; as data it is a dict with its name as "kind".
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 
 C = TypeVar("C", bound="Component")
 
+# Strict, so that a typing error such as depth = "4" or depth = true is refused instead of converted.
 CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False, strict=True)
 
 
@@ -31,14 +32,14 @@ def _as_dict(value: Any) -> Any:
     return dict(value)
 
 
-# JSON and TOML know lists only; a component's sequences are tuples.
+# JSON and TOML have only lists; a component's sequences are tuples, so that it can be hashed.
 Listed = BeforeValidator(_as_tuple)
-# A table of its own, so that nobody else changes it.
+# A copy, so that changing the caller's dict does not change the component.
 Named = BeforeValidator(_as_dict)
 
 
 class Component(ABC):
-    """A value that can stand in a spec; roles derive from it, components from roles."""
+    """A value that can be part of a spec; roles derive from it, components from roles."""
 
     role: ClassVar[type[Component]]
     kind: ClassVar[str]
@@ -50,7 +51,7 @@ class Component(ABC):
             cls.role, cls.kinds = cls, {}
 
     def to_dict(self, defaults: bool = True) -> dict[str, Any]:
-        """The component as plain data, ready for JSON or TOML, with or without fields at their default.
+        """The component as plain data for JSON or TOML, with or without the fields that have their default value.
 
         >>> import composcope as cs
         >>> cs.Square(6, 22).to_dict()
@@ -60,7 +61,7 @@ class Component(ABC):
 
     @classmethod
     def from_dict(cls: type[C], data: Any) -> C:
-        """The component of this role that the data describe."""
+        """The component of this role that the data describes."""
         if isinstance(data, cls):
             return data
         if not isinstance(data, Mapping):
@@ -69,26 +70,26 @@ class Component(ABC):
         kind = values.pop("kind", None)
         if kind is None:
             raise ValueError(
-                f'needs a kind, one of: {", ".join(cls.role.kinds)} (as in kind = "{next(iter(cls.role.kinds))}")'
+                f'needs a kind, one of: {", ".join(cls.role.kinds)} (for example kind = "{next(iter(cls.role.kinds))}")'
             )
         if not isinstance(kind, str) or kind not in cls.role.kinds:
             raise ValueError(
-                f"kind = {kind!r} is unknown{nearest(kind, cls.role.kinds)}; there are: {', '.join(cls.role.kinds)}"
+                f"kind = {kind!r} is unknown{nearest(kind, cls.role.kinds)}; choose from: {', '.join(cls.role.kinds)}"
             )
-        found = cls.role.kinds[kind].from_fields(values)
-        if not isinstance(found, cls):
+        component = cls.role.kinds[kind].from_fields(values)
+        if not isinstance(component, cls):
             raise ValueError(f"kind = {kind!r} is not a {cls.__name__}")
-        return found
+        return component
 
     @classmethod
     def from_fields(cls: type[C], values: dict[str, Any]) -> C:
-        """This very component, from its fields as plain data."""
+        """A component of this class, from its fields as plain data."""
         check_keys(values, cls)
         return cls(**values)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A role validates by the kind in the data; a component as the dataclass that it is."""
+        """A role is validated by the "kind" in the data, a component as a dataclass."""
         if "kind" in cls.__dict__:
             return handler(source)
         return core_schema.no_info_plain_validator_function(
@@ -101,7 +102,7 @@ class Component(ABC):
 
 @dataclass_transform(frozen_default=True)
 def register(kind: str) -> Callable[[type[C]], type[C]]:
-    """Make a class a frozen, validated value and enter it under its role by this name.
+    """Make a class a frozen, validated dataclass and register it in its role under this name.
 
     >>> import composcope as cs
     >>> @cs.register("diagonal")
@@ -121,9 +122,10 @@ def register(kind: str) -> Callable[[type[C]], type[C]]:
                 f"{cls.__name__} must derive from a role (Task, Holdout, Encoding, Decoder, Sampling, Penalty)"
             )
         known = cls.role.kinds.get(kind)
+        # The same class again is allowed: a notebook cell is rerun, or a plugin file is loaded a second time.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(
-                f"a {cls.role.__name__.lower()} named {kind!r} is registered already: {known.__qualname__}"
+                f"a {cls.role.__name__.lower()} named {kind!r} is already registered: {known.__qualname__}"
             )
         cls.kind = kind
         value: type[C] = dataclass(frozen=True, config=CONFIG)(cls)  # type: ignore[assignment]
@@ -134,13 +136,17 @@ def register(kind: str) -> Callable[[type[C]], type[C]]:
 
 
 def plain(value: Any, defaults: bool = True) -> dict[str, Any]:
-    """A validated dataclass as plain data."""
+    """A validated dataclass as plain data, without fields that are None.
+
+    Run ids are hashed with `defaults=False`, so that adding a field with a default keeps existing ids valid.
+    """
     adapter = TypeAdapter(type(value))
+    # None is left out because TOML has no null.
     return adapter.dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
 
 
 def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:
-    """Refuse keys that are no field of the class, naming the nearest one that is."""
+    """Raise ValueError for a key that is not a field of the class, suggesting the closest field."""
     known = [field.name for field in fields(cls)]
     for key in data:
         if key not in known:
@@ -148,6 +154,6 @@ def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """', did you mean ...?' when a known word is close, else nothing."""
+    """', did you mean ...?' if a known word is similar, else an empty string."""
     close = difflib.get_close_matches(str(word), list(known), n=1)
     return f", did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Latents -> code: how a decoder is told what to draw. Each factor has its own coordinates, side by side."""
+"""Latents -> code, the decoder's input. Each factor has its own block of units; the blocks are concatenated."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Absent = Literal["zeros", "mean"]
 
 
 class Encoding(Component):
-    """A code for each factor. An encoding of your own gives `size` and `code`, both for one factor.
+    """A code for each factor. A custom encoding implements `size` and `code`, both for one factor.
 
-    - `differentiable`: whether the code changes smoothly with the latent, so that derivatives along it exist.
-    - `absent`: what stands for an absent factor, "zeros" or "mean"; None in a code that has no room for absence.
+    - `differentiable`: whether the code is differentiable in the latent.
+    - `absent`: the code of an absent factor, "zeros" or the "mean" code; None if the code cannot represent absence.
     """
 
     differentiable: ClassVar[bool] = True
@@ -34,16 +34,16 @@ class Encoding(Component):
 
     @abstractmethod
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
-        """The code of values that are all present."""
+        """The code of the values, none of which is NaN."""
 
     def check(self, factors: Sequence[Factor]) -> None:
-        """Raise ValueError when the encoding is not meant for these factors."""
+        """Raise ValueError if the encoding does not fit these factors."""
 
     def code_sizes(self, factors: Sequence[Factor]) -> tuple[int, ...]:
         return tuple(self.size(factor) for factor in factors)
 
     def encode(self, latents: Latents, factors: Sequence[Factor]) -> Code:
-        """The factors' codes side by side, (n, sum(code_sizes)).
+        """The factors' codes, concatenated: (n, sum(code_sizes)).
 
         >>> from composcope.tasks.bump import BumpTask
         >>> task = BumpTask(28)
@@ -57,33 +57,34 @@ class Encoding(Component):
         )
 
     def decode(self, codes: Code, factors: Sequence[Factor]) -> Latents:
-        """The grid's combination with the nearest code, factor by factor."""
-        found = []
+        """The nearest grid combination: for each factor, the value whose code is closest."""
+        nearest_values = []
         for part, factor in zip(codes.split(self.code_sizes(factors), 1), factors, strict=True):
             values = factor.tensor().to(codes)
-            found.append(values[torch.cdist(part, self.encode_factor(values, factor)).argmin(1)])
-        return torch.stack(found, 1)
+            nearest_values.append(values[torch.cdist(part, self.encode_factor(values, factor)).argmin(1)])
+        return torch.stack(nearest_values, 1)
 
     def encode_factor(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
-        """One factor's code, with absent values put in place of NaN."""
+        """One factor's code; NaN values get the code of an absent factor."""
         missing = values.isnan()
         if not missing.any():
             return self.code(values, factor)
         if self.absent is None:
             raise ValueError(
-                f"{self} has no room for an absent factor, and {factor.name!r} is absent; use Bump or OneHot"
+                f"{self} cannot represent an absent factor, and {factor.name!r} is absent; use Bump or OneHot"
             )
-        # Masked before coding, so that no NaN reaches a gradient.
+        # Replace NaN before encoding. Masking only the result is not enough: `torch.where` passes a zero gradient to
+        # the branch not taken, and 0 * NaN is NaN.
         codes = self.code(torch.where(missing, factor.values[0], values), factor)
-        stand_in = torch.zeros_like(codes[0])
+        absent_code = torch.zeros_like(codes[0])
         if self.absent == "mean":
-            stand_in = self.code(factor.tensor().to(values), factor).mean(0)
-        return torch.where(missing[:, None], stand_in, codes)
+            absent_code = self.code(factor.tensor().to(values), factor).mean(0)
+        return torch.where(missing[:, None], absent_code, codes)
 
 
 @register("onehot")
 class OneHot(Encoding):
-    """One unit a value: 1 for the value itself, 0 for the others."""
+    """One unit per value: 1 for the value itself, 0 for the others."""
 
     absent: Absent = "zeros"
 
@@ -93,18 +94,18 @@ class OneHot(Encoding):
         return factor.size
 
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
-        place = factor.index(values)
-        if (place < 0).any():
-            stranger = values[place < 0][0].item()
+        index = factor.index(values)
+        if (index < 0).any():
+            unlisted = values[index < 0][0].item()
             raise ValueError(
-                f"OneHot codes listed values only: {factor.name} = {stranger:g} is none of {factor.describe()}"
+                f"OneHot encodes listed values only: {factor.name} = {unlisted:g} is not one of {factor.describe()}"
             )
-        return torch.nn.functional.one_hot(place, factor.size).to(values.dtype)
+        return torch.nn.functional.one_hot(index, factor.size).to(values.dtype)
 
 
 @register("bump")
 class Bump(Encoding):
-    """Unit i is exp(-(x - v_i)^2 / (2 width^2)), with v_i the factor's values and width in steps of the grid."""
+    """Unit i is exp(-(x - v_i)^2 / (2 width^2)), with v_i the factor's values and width in grid steps."""
 
     width: Annotated[float, Field(gt=0)] = 1.0
     absent: Absent = "zeros"
@@ -113,16 +114,16 @@ class Bump(Encoding):
         return factor.size
 
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
-        _needs_distances(self, factor)
+        _refuse_categorical(self, factor)
         steps = factor.difference(values[:, None], factor.tensor().to(values)) / factor.step
         return torch.exp(-steps.square() / (2 * self.width**2))
 
 
 @register("positional")
 class Positional(Encoding):
-    """sin and cos of x base^(-i / pairs), i = 0 .. pairs - 1, x in steps of the grid.
+    """sin and cos of x base^(-i / pairs), i = 0 .. pairs - 1, with x in grid steps.
 
-    A circular factor takes whole multiples 1 .. pairs of its own angle instead.
+    A circular factor uses the harmonics 1 .. pairs of its angle instead, so that the code is periodic.
     """
 
     pairs: Annotated[int, Field(ge=1)] = 14
@@ -133,7 +134,7 @@ class Positional(Encoding):
         return 2 * self.pairs
 
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
-        _needs_distances(self, factor)
+        _refuse_categorical(self, factor)
         order = torch.arange(self.pairs, dtype=values.dtype, device=values.device)
         if factor.period is not None:
             phases = values[:, None] * (order + 1) * (2 * math.pi / factor.period)
@@ -144,7 +145,7 @@ class Positional(Encoding):
 
 @register("rate")
 class Rate(Encoding):
-    """The value itself, one number a factor: raw, or scaled to 0..1 ("unit") or -1..1 ("centred")."""
+    """The value itself, one unit per factor: raw, or scaled to 0..1 ("unit") or -1..1 ("centred")."""
 
     scale: Literal["raw", "unit", "centred"] = "raw"
 
@@ -152,24 +153,23 @@ class Rate(Encoding):
         return 1
 
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
-        if factor.kind == "categorical":
-            raise ValueError(f"Rate needs a factor with distances; {factor.name!r} is categorical (use OneHot)")
+        _refuse_categorical(self, factor)
         if self.scale == "raw":
             return values[:, None]
-        span = (factor.values[-1] - factor.values[0]) or 1.0
+        span = (factor.values[-1] - factor.values[0]) or 1.0  # a factor with a single value spans 0
         unit = (values[:, None] - factor.values[0]) / span
         return unit if self.scale == "unit" else 2 * unit - 1
 
 
 @register("thermometer")
 class Thermometer(Encoding):
-    """Unit i rises from 0 to 1 as x passes from value i to value i + 1, and stays there."""
+    """Unit i rises linearly from 0 to 1 between value i and value i + 1, and stays at 1 above."""
 
     def size(self, factor: Factor) -> int:
         return max(factor.size - 1, 1)
 
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
-        _needs_distances(self, factor)
+        _refuse_categorical(self, factor)
         if factor.kind == "circular":
             raise ValueError(f"Thermometer needs a factor with two ends; {factor.name!r} is circular (use Circle)")
         marks = factor.tensor().to(values)
@@ -187,14 +187,14 @@ class Circle(Encoding):
 
     def code(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
         if factor.period is None:
-            raise ValueError(f"Circle codes circular factors; {factor.name!r} is {factor.kind}")
+            raise ValueError(f"Circle encodes circular factors; {factor.name!r} is {factor.kind} (use Bump or OneHot)")
         angle = values * (2 * math.pi / factor.period)
         return torch.stack([angle.cos(), angle.sin()], 1)
 
 
 @register("per_factor")
 class PerFactor(Encoding):
-    """Each factor by an encoding of its own: `PerFactor({"angle": Circle(), "digit": OneHot()})`."""
+    """A separate encoding for each factor: `PerFactor({"angle": Circle(), "digit": OneHot()})`."""
 
     encodings: Annotated[Mapping[str, Encoding], Named]
 
@@ -206,7 +206,8 @@ class PerFactor(Encoding):
         names = [factor.name for factor in factors]
         for name in self.encodings:
             if name not in names:
-                raise ValueError(f"no factor is named {name!r}{nearest(name, names)}; there are {', '.join(names)}")
+                hint = nearest(name, names)
+                raise ValueError(f"no factor is named {name!r}{hint}; the factors are {', '.join(names)}")
 
     def of(self, factor: Factor) -> Encoding:
         if factor.name not in self.encodings:
@@ -222,10 +223,11 @@ class PerFactor(Encoding):
     def encode_factor(self, values: Float[Tensor, "n"], factor: Factor) -> Float[Tensor, "n size"]:
         return self.of(factor).encode_factor(values, factor)
 
+    # The generated hash fails on a dict, and equal dicts may differ in order.
     def __hash__(self) -> int:
         return hash(frozenset(self.encodings.items()))
 
 
-def _needs_distances(encoding: Encoding, factor: Factor) -> None:
+def _refuse_categorical(encoding: Encoding, factor: Factor) -> None:
     if factor.kind == "categorical":
-        raise ValueError(f"{encoding} needs a factor with distances; {factor.name!r} is categorical (use OneHot)")
+        raise ValueError(f"{encoding} needs ordered values; factor {factor.name!r} is categorical (use OneHot)")

@@ -1,4 +1,4 @@
-"""What goes wrong in the user's hands, told with the field, the value and what is allowed."""
+"""Errors that a user can fix; messages name the field, its value and what is allowed."""
 
 from collections.abc import Sequence
 
@@ -6,35 +6,36 @@ from pydantic import ValidationError
 
 
 class ComposcopeError(Exception):
-    """Anything that the user can mend; the command line prints it without a traceback."""
+    """Any error that the user can fix; the command line prints it without a traceback."""
 
 
 class BadInput(ComposcopeError, ValueError):
-    """A request that cannot be met: wrong use, exit code 2."""
+    """An invalid request: exit code 2."""
 
 
 class RunFailed(ComposcopeError, RuntimeError):
-    """A run that was started and did not end well: exit code 1."""
+    """A run that started and failed: exit code 1."""
 
 
 def explain(error: ValidationError) -> str:
-    """One line a problem: `decoder.depth = 0: input should be greater than or equal to 1`."""
+    """One line per problem: `decoder.depth = 0: input should be greater than or equal to 1`."""
     lines = []
     for problem in error.errors(include_url=False):
-        where = dotted(problem["loc"])
+        field = dotted(problem["loc"])
         value = problem["input"]
+        # pydantic's own prefixes say nothing to a user.
         message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         if problem["type"] in ("missing", "missing_argument"):
-            lines.append(f"{where}: is missing")
+            lines.append(f"{field}: is missing")
         elif isinstance(value, bool | int | float | str | None | list | tuple):
-            lines.append(f"{where} = {shown(value)}: {lowered(message)}")
+            lines.append(f"{field} = {shown(value)}: {lowered(message)}")
         else:
-            lines.append(f"{where}: {lowered(message)}" if where else lowered(message))
-    return "\n".join(dict.fromkeys(lines))
+            lines.append(f"{field}: {lowered(message)}" if field else lowered(message))
+    return "\n".join(dict.fromkeys(lines))  # each line once, in order
 
 
-def dotted(place: Sequence[int | str]) -> str:
-    return ".".join(str(part) for part in place)
+def dotted(location: Sequence[int | str]) -> str:
+    return ".".join(str(part) for part in location)
 
 
 def shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Factors of variation, and latents: one row a combination, one column a factor.
+"""Factors of variation, and latents: one row per combination, one column per factor.
 
 A latent is a real number in its factor's own units. NaN means that the factor is absent.
 """
@@ -23,10 +23,10 @@ def _as_tuple(values: object) -> tuple[object, ...]:
     return tuple(values)
 
 
-def rising(values: tuple[float, ...]) -> tuple[float, ...]:
-    """The values themselves, unless one is not above the one before it."""
+def strictly_increasing(values: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the values unchanged; raise ValueError unless each is larger than the one before it."""
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):
-        raise ValueError("a factor's values must be distinct and rising")
+        raise ValueError("a factor's values must be strictly increasing")
     return values
 
 
@@ -34,15 +34,15 @@ Values = Annotated[
     tuple[FiniteFloat, ...],
     BeforeValidator(_as_tuple),
     Field(min_length=1),
-    AfterValidator(rising),
+    AfterValidator(strictly_increasing),
 ]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"), repr=False)
 class Factor:
-    """One independent way in which images differ: its name, the values on its grid and its kind.
+    """One independent way in which images vary: its name, its grid of values and its kind.
 
-    - `kind`: "continuous" (values have distances), "circular" (they wrap after `period`) or "categorical" (names only).
+    - `kind`: "continuous" (values have distances), "circular" (wrapping after `period`) or "categorical" (labels only).
 
     >>> Factor("x", range(28))
     Factor("x", 0..27)
@@ -55,7 +55,11 @@ class Factor:
 
     def __post_init__(self) -> None:
         if (self.kind == "circular") != (self.period is not None):
-            raise ValueError(f"factor {self.name!r}: a period belongs to a circular factor, and only to one")
+            raise ValueError(
+                f"factor {self.name!r}: kind = {self.kind!r} with period = {self.period}; "
+                "a circular factor needs a period, and other factors have none"
+            )
+        # 0 and 360 degrees are the same angle: a grid that includes both would hold the same image twice.
         if self.period is not None and self.values[-1] - self.values[0] >= self.period:
             raise ValueError(f"factor {self.name!r}: values span a whole period of {self.period:g}; drop the last one")
 
@@ -65,7 +69,7 @@ class Factor:
 
     @property
     def step(self) -> float:
-        """Mean distance of neighbouring values, the unit in which code widths are told (1 for a single value)."""
+        """Mean distance between neighbouring values, the unit of encoding widths (1 for a single value)."""
         if self.size == 1:
             return 1.0
         return (self.values[-1] - self.values[0]) / (self.size - 1)
@@ -80,13 +84,15 @@ class Factor:
         return torch.remainder(a - b + self.period / 2, self.period) - self.period / 2
 
     def index(self, latents: Float[Tensor, "n"]) -> Tensor:
-        """Each latent's place among the values; -1 where it is none of them (NaN included)."""
+        """The index of each latent among the factor's values; -1 where it equals none of them (NaN included)."""
         values = self.tensor().to(latents)
-        place = torch.searchsorted(values, latents.contiguous() - 1e-4 * self.step).clamp(max=self.size - 1)
-        return torch.where((latents - values[place]).abs() <= 1e-4 * self.step, place, -1)
+        # Values such as i / 3 are rounded differently depending on how they were computed, hence the tolerance.
+        tolerance = 1e-4 * self.step
+        index = torch.searchsorted(values, latents.contiguous() - tolerance).clamp(max=self.size - 1)
+        return torch.where((latents - values[index]).abs() <= tolerance, index, -1)
 
     def describe(self) -> str:
-        """The values in short: 0..27, or 0.25, 0.5, 1.
+        """A short list of the values: 0..27, or 0.25, 0.5, 1.
 
         >>> Factor("brightness", (0.25, 0.5, 1.0)).describe()
         '0.25, 0.5, 1'
@@ -104,7 +110,7 @@ class Factor:
 
 
 def latent_grid(factors: Sequence[Factor]) -> Latents:
-    """Every combination of the factors' values, the first factor slowest.
+    """Every combination of the factors' values; the first factor varies slowest.
 
     >>> latent_grid([Factor("x", (0, 1)), Factor("y", (0, 1, 2))]).tolist()
     [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]
@@ -113,13 +119,13 @@ def latent_grid(factors: Sequence[Factor]) -> Latents:
 
 
 def absent(latents: Latents) -> Bool[Tensor, "n factors"]:
-    """Where a factor is absent from a combination."""
+    """Which factors are absent from each combination (NaN)."""
     return torch.isnan(latents)
 
 
 def column(factors: Sequence[Factor], name: str) -> int:
-    """The latents' column that holds the named factor."""
+    """The index of the latents' column for the named factor."""
     names = [factor.name for factor in factors]
     if name not in names:
-        raise ValueError(f"no factor is named {name!r}; there are {', '.join(names)}")
+        raise ValueError(f"no factor is named {name!r}; the factors are {', '.join(names)}")
     return names.index(name)

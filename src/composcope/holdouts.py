@@ -1,4 +1,4 @@
-"""Which combinations are withheld, and the proof that each value of each factor is still seen."""
+"""Which combinations are held out, and the check that every value of every factor is still seen in training."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Factors = Sequence[Factor] | None
 
 
 class Holdout(Component):
-    """A region of the latents. A holdout of your own gives `contains`; bounds are inclusive by convention."""
+    """A region of latent space. A custom holdout implements `contains`; bounds are inclusive by convention."""
 
     @abstractmethod
     def contains(self, latents: Latents, factors: Factors = None) -> Mask:
-        """Which combinations are withheld; `factors` tell a holdout by name where its columns are."""
+        """Which combinations are held out; a holdout that names factors finds their columns in `factors`."""
 
     def check(self, factors: Sequence[Factor]) -> None:
         """Raise ValueError when the region does not fit these factors."""
@@ -43,7 +43,7 @@ class Holdout(Component):
 
 @register("nothing")
 class Nothing(Holdout):
-    """Withholds no combination: the control."""
+    """Holds out no combination: the control."""
 
     def contains(self, latents: Latents, factors: Factors = None) -> Mask:
         return torch.zeros(len(latents), dtype=torch.bool, device=latents.device)
@@ -51,7 +51,7 @@ class Nothing(Holdout):
 
 @register("square")
 class Square(Holdout):
-    """lo <= x <= hi and lo <= y <= hi, of the first two factors.
+    """lo <= x <= hi and lo <= y <= hi, where x and y are the first two factors.
 
     >>> Square(6, 22).contains(torch.tensor([[6.0, 22.0], [5.0, 10.0]])).tolist()
     [True, False]
@@ -73,7 +73,7 @@ class Square(Holdout):
 
 @register("corner")
 class Corner(Holdout):
-    """x >= lo and y >= lo, of the first two factors; other corners turn one or both into <=.
+    """x >= lo and y >= lo, where x and y are the first two factors; for other corners one or both become <=.
 
     >>> Corner(6, "lower left").contains(torch.tensor([[6.0, 2.0], [7.0, 2.0]])).tolist()
     [True, False]
@@ -95,7 +95,7 @@ class Corner(Holdout):
 
 @register("cross")
 class Cross(Holdout):
-    """lo <= x <= hi or lo <= y <= hi: withholds whole factor values, so it tests extrapolation, not composition."""
+    """lo <= x <= hi or lo <= y <= hi: holds out whole factor values, so it tests extrapolation, not composition."""
 
     lo: float
     hi: float
@@ -143,7 +143,7 @@ Bounds = Annotated[tuple[float, float], Listed]
 
 @register("box")
 class Box(Holdout):
-    """Every named factor within its bounds, any number of factors.
+    """Every named factor within its bounds, for any number of factors.
 
     >>> Box({"x": (6, 22), "y": (6, 22)}).contains(torch.tensor([[6.0, 22.0]])).tolist()
     [True]
@@ -168,6 +168,7 @@ class Box(Holdout):
         for name, (lo, hi) in self.bounds.items():
             _check_inside(factors[column(factors, name)], lo=lo, hi=hi)
 
+    # The generated hash fails on a dict, and equal dicts may differ in order.
     def __hash__(self) -> int:
         return hash(frozenset(self.bounds.items()))
 
@@ -177,7 +178,7 @@ Parts = Annotated[tuple[Holdout, ...], Listed, Field(min_length=1)]
 
 @register("union")
 class Union(Holdout):
-    """Withheld by any part: `a | b`."""
+    """Held out by any of the parts: `a | b`."""
 
     of: Parts
 
@@ -191,7 +192,7 @@ class Union(Holdout):
 
 @register("intersection")
 class Intersection(Holdout):
-    """Withheld by every part: `a & b`."""
+    """Held out by every part: `a & b`."""
 
     of: Parts
 
@@ -205,7 +206,7 @@ class Intersection(Holdout):
 
 @register("complement")
 class Complement(Holdout):
-    """Withheld where the part is not: `~a`."""
+    """Held out wherever the part is not: `~a`."""
 
     of: Holdout
 
@@ -218,7 +219,7 @@ class Complement(Holdout):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a split proves of itself: disjoint parts that cover the grid, and which factor values are never seen."""
+    """What was checked about a split: parts are disjoint, they cover the grid, and which values are never seen."""
 
     disjoint: bool
     covers: bool
@@ -227,21 +228,21 @@ class Certificate:
 
     @property
     def composition(self) -> bool:
-        """Whether the held-out part asks for composition: new combinations of values that are all seen."""
+        """Whether the held-out part tests composition: new combinations of values that are all seen."""
         return self.disjoint and self.covers and not self.unseen
 
     def __str__(self) -> str:
         if not self.withheld:
-            return "nothing is withheld: every combination is seen"
+            return "nothing is held out: every combination is seen"
         if self.composition:
             return "composition: seen and held-out are disjoint and cover the grid; every factor value is seen"
         gaps = "; ".join(f"{name} = {_short(values)}" for name, values in self.unseen.items())
-        return f"not composition but extrapolation: never seen are {gaps}"
+        return f"extrapolation, not composition: values never seen in training: {gaps}"
 
 
 @dataclass(frozen=True)
 class Split:
-    """The grid in two: combinations that may be trained on, and those withheld."""
+    """The grid in two parts: combinations available for training, and held-out ones."""
 
     latents: Latents
     mask: Mask
@@ -257,7 +258,7 @@ class Split:
 
 
 def split(task: Task, holdout: Holdout) -> Split:
-    """Divide the task's grid by the holdout and certify the division.
+    """Split the task's grid into seen and held-out combinations, and certify the split.
 
     >>> from composcope.tasks.bump import BumpTask
     >>> parts = split(BumpTask(28), Square(6, 22))
@@ -268,21 +269,23 @@ def split(task: Task, holdout: Holdout) -> Split:
     latents = task.grid()
     mask = holdout.contains(latents, task.factors)
     if mask.all():
-        raise BadInput(f"{holdout} withholds all {len(mask)} combinations; nothing is left to train on")
+        raise BadInput(f"{holdout} holds out all {len(mask)} combinations; nothing is left to train on")
     if not mask.any() and not isinstance(holdout, Nothing):
-        raise BadInput(f"{holdout} withholds none of the {len(mask)} combinations; use Nothing() if that is meant")
+        raise BadInput(f"{holdout} holds out none of the {len(mask)} combinations; use Nothing() if that is intended")
     return Split(latents, mask, certify(task.factors, latents, mask))
 
 
 def certify(factors: Sequence[Factor], latents: Latents, mask: Mask) -> Certificate:
-    """Check by counting, not by trust: how many combinations are on each side and on both, and which values on one."""
+    """Count the combinations in each part and in both, and find factor values that only the held-out part has."""
+    # Combinations are numbered in mixed radix and counted, rather than trusting the mask to split the grid: the grid
+    # may be a user's table, and what matters for the claim of composition is which values were really seen.
     combination = torch.zeros(len(latents), dtype=torch.long)
     unseen = {}
     for factor, latent in zip(factors, latents.unbind(1), strict=True):
-        values, place = latent.unique(return_inverse=True)
-        combination = combination * len(values) + place
-        missing = (place[mask].bincount(minlength=len(values)) > 0) & (
-            place[~mask].bincount(minlength=len(values)) == 0
+        values, index = latent.unique(return_inverse=True)
+        combination = combination * len(values) + index
+        missing = (index[mask].bincount(minlength=len(values)) > 0) & (
+            index[~mask].bincount(minlength=len(values)) == 0
         )
         if missing.any():
             unseen[factor.name] = tuple(values[missing].tolist())
@@ -298,32 +301,31 @@ def _short(values: Sequence[float]) -> str:
 
 def _check_order(lo: float, hi: float) -> None:
     if lo > hi:
-        raise ValueError(f"lo = {lo:g} is above hi = {hi:g}; bounds run from low to high")
+        raise ValueError(f"lo = {lo:g} is above hi = {hi:g}; lo must not exceed hi")
 
 
 def _check_inside(factor: Factor, **bounds: float) -> None:
     low, high = factor.values[0], factor.values[-1]
+    # A circular factor's last value is one step short of a full period, and bounds may go up to it.
     if factor.period is not None:
         high = low + factor.period
     for name, bound in bounds.items():
         if not low <= bound <= high:
-            raise ValueError(
-                f"{name} = {bound:g} lies outside factor {factor.name!r}, which goes from {low:g} to {high:g}"
-            )
+            raise ValueError(f"{name} = {bound:g} is outside the range of factor {factor.name!r}, {low:g} to {high:g}")
 
 
 def _first_two(holdout: Holdout, factors: Sequence[Factor]) -> Sequence[Factor]:
     if len(factors) < 2:
-        raise ValueError(f"{holdout} needs two factors; there is only {factors[0].name!r} (use Interval)")
+        raise ValueError(f"{holdout} needs two factors; the task has only {factors[0].name!r} (use Interval)")
     return factors[:2]
 
 
 def _column(name: str, names: Sequence[str], latents: Latents, factors: Factors) -> int:
-    """Where the named factor is; without factors, the holdout's own names must be all the columns, in order."""
+    """The named factor's column; without `factors`, the holdout's names must match the columns one to one, in order."""
     if factors is not None:
         return column(factors, name)
     if latents.shape[1] != len(names):
         raise ValueError(
-            f"factor {name!r} may be any of {latents.shape[1]} columns: call contains(latents, task.factors)"
+            f"factor {name!r} could be any of {latents.shape[1]} columns: call contains(latents, task.factors)"
         )
     return names.index(name)

@@ -16,13 +16,13 @@ Weight = Annotated[float, Field(ge=0)]
 
 
 class Penalty(Component):
-    """A number computed from the module and added to the loss at every step. A penalty of your own gives `loss`."""
+    """A scalar computed from the module and added to the loss at every step. A custom penalty implements `loss`."""
 
     @abstractmethod
     def loss(self, module: nn.Module) -> Float[Tensor, ""]: ...
 
     def check(self, decoder: Decoder) -> None:
-        """Raise ValueError when the penalty has nothing to act on."""
+        """Raise ValueError if the decoder has nothing that the penalty acts on."""
 
 
 class EmbeddingPenalty(Penalty):
@@ -37,13 +37,14 @@ class EmbeddingPenalty(Penalty):
 class Entropy(EmbeddingPenalty):
     """-weight * sum over factors and values of sum_n p_n ln p_n, with p_n = lambda_n^2 / sum_m lambda_m^2.
 
-    Pushes every embedding towards a single term.
+    Pushes every embedding towards a single rank-one term.
     """
 
     weight: Weight = 0.1
 
     def loss(self, module: nn.Module) -> Float[Tensor, ""]:
-        entropies = [torch.special.entr(_shares(embedding.weight)).sum() for embedding in embeddings_of(module)]
+        # entr(p) = -p ln p is 0 at p = 0, where the product would give NaN.
+        entropies = [torch.special.entr(_energy_shares(embedding.weight)).sum() for embedding in embeddings_of(module)]
         return self.weight * torch.stack(entropies).sum()
 
 
@@ -51,18 +52,19 @@ class Entropy(EmbeddingPenalty):
 class Variance(EmbeddingPenalty):
     """weight * sum over factors and values of sum_n [Var(v_n) + Var(u_n)], sample variance over a vector's entries.
 
-    On the vectors before they are normalised. Pushes every embedding towards bands that are constant along one axis.
+    Computed on the vectors before normalisation. Pushes every embedding towards bands that are constant along one axis.
     """
 
     weight: Weight = 0.01
 
     def loss(self, module: nn.Module) -> Float[Tensor, ""]:
-        spreads = [
+        variances = [
             vectors.var(2).sum() for embedding in embeddings_of(module) for vectors in (embedding.v, embedding.u)
         ]
-        return self.weight * torch.stack(spreads).sum()
+        return self.weight * torch.stack(variances).sum()
 
 
-def _shares(weight: Float[Tensor, "values rank"]) -> Float[Tensor, "values rank"]:
+def _energy_shares(weight: Float[Tensor, "values rank"]) -> Float[Tensor, "values rank"]:
+    """p_n = lambda_n^2 / sum_m lambda_m^2, and zeros instead of 0 / 0 where all weights are zero."""
     energy = weight.square()
     return energy / energy.sum(1, keepdim=True).clamp(min=1e-12)

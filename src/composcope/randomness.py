@@ -1,4 +1,4 @@
-"""Randomness as an argument: one seed a run, one generator for each use."""
+"""Randomness as an argument: one seed per run, one generator per use."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ import torch
 
 
 def derived_seed(seed: int, use: str) -> int:
-    """A seed of its own for each use, so that drawing more for one leaves the others as they were."""
+    """A separate seed per use, so that drawing more numbers for one use leaves the others unchanged."""
+    # Not Python's hash(), which differs between processes. 56 bits fit into torch's 64-bit seed.
     return int.from_bytes(hashlib.sha256(f"{seed}/{use}".encode()).digest()[:7], "big")
 
 
@@ -18,7 +19,7 @@ def generator(seed: int, use: str) -> torch.Generator:
 
 @contextmanager
 def seeded(seed: int, use: str) -> Iterator[None]:
-    """Seed torch's global generator for a while: module initialisation and dropout know no other."""
+    """Seed torch's global generator within the context: module initialisation and dropout use no other."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed(seed, use))
         yield

@@ -1,7 +1,7 @@
 """Task and split -> the latents of the training set."""
 
 from abc import abstractmethod
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field
@@ -14,37 +14,48 @@ from composcope.tasks.base import Task
 
 
 class Sampling(Component):
-    """Chooses what is trained on. A sampling of your own gives `sample`; NaN marks an absent factor."""
+    """Chooses the training samples. A custom sampling implements `sample`; NaN marks an absent factor."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # `sorts` is the former name of `example_latents`; plugins that override or call it keep working.
+        if "example_latents" in vars(cls):
+            cls.sorts = cls.example_latents
+        elif "sorts" in vars(cls):
+            cls.example_latents = cls.sorts  # type: ignore[method-assign]
 
     @abstractmethod
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents: ...
 
     def check(self, task: Task, holdout: Holdout) -> None:
-        """Raise ValueError when the task cannot be sampled so."""
+        """Raise ValueError if the task cannot be sampled this way."""
 
-    def sorts(self, task: Task) -> Latents:
-        """A combination of each sort that may come up, for trying whether task and encoding can take it."""
+    def example_latents(self, task: Task) -> Latents:
+        """A few latents with every pattern of absent factors that may occur, to check the task and encoding early."""
         return torch.cat([task.grid()[:1], task.draw(4, torch.Generator().manual_seed(0))])
 
+    sorts = example_latents
+
     def count(self, task: Task, holdout: Holdout) -> int:
-        """How many samples that gives."""
+        """The number of training samples."""
         return len(self.sample(task, holdout, torch.Generator().manual_seed(0)))
 
 
 @register("draws")
 class Draws(Sampling):
-    """n draws with replacement from what is seen: grid points, or real-valued centres if the task is continuous."""
+    """n draws with replacement from the seen combinations: grid points, or real values if the task is continuous."""
 
     n: Annotated[int, Field(ge=1)] = 2000
 
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents:
         drawn = torch.empty(0, len(task.factors))
+        # Rejection sampling. The attempts are limited because a continuous task may leave a region of measure zero.
         for _ in range(1000):
-            fresh = task.draw(max(self.n, 100), rng)
-            drawn = torch.cat([drawn, fresh[~holdout.contains(fresh, task.factors)]])
+            candidates = task.draw(max(self.n, 100), rng)
+            drawn = torch.cat([drawn, candidates[~holdout.contains(candidates, task.factors)]])
             if len(drawn) >= self.n:
                 return drawn[: self.n]
-        raise BadInput(f"{holdout} leaves too little of {task} to draw {self.n} from")
+        raise BadInput(f"{holdout} leaves too little of {task}: {len(drawn)} of {self.n} draws succeeded")
 
     def count(self, task: Task, holdout: Holdout) -> int:
         return self.n
@@ -60,10 +71,10 @@ class Everything(Sampling):
 
 @register("stripes")
 class Stripes(Sampling):
-    """The paper's cure by data: each factor value by itself, the other factors absent, and some seen combinations.
+    """The paper's data cure: every factor value alone, with the other factors absent, plus some seen combinations.
 
-    - `stripes`: how many of them, chosen at random; all by default (2N for an N x N bump task).
-    - `bumps`: how many different seen combinations to add, or `fraction`: which share of them.
+    - `stripes`: number of single-factor samples, chosen at random; all by default (2N for an N x N bump task).
+    - `bumps`: number of distinct seen combinations to add; or `fraction`: the fraction of them to add.
 
     >>> from composcope.holdouts import Square
     >>> from composcope.tasks.bump import BumpTask
@@ -83,14 +94,14 @@ class Stripes(Sampling):
 
     def check(self, task: Task, holdout: Holdout) -> None:
         if len(task.factors) < 2:
-            raise ValueError(f"a stripe leaves a factor out, and {task.kind} has only {task.factors[0].name!r}")
+            raise ValueError(f"a stripe leaves out a factor, and {task.kind} has only {task.factors[0].name!r}")
         stripes, seen = len(single_values(task)), len(split(task, holdout).seen)
         if self.stripes is not None and self.stripes > stripes:
-            raise ValueError(f"stripes = {self.stripes}: there are only {stripes}, one for each factor value")
+            raise ValueError(f"stripes = {self.stripes}: there are only {stripes}, one per factor value")
         if self.bumps is not None and self.bumps > seen:
             raise ValueError(f"bumps = {self.bumps}: there are only {seen} seen combinations")
 
-    def sorts(self, task: Task) -> Latents:
+    def example_latents(self, task: Task) -> Latents:
         return torch.cat([single_values(task), task.grid()[:1]])
 
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents:
@@ -103,10 +114,10 @@ class Stripes(Sampling):
 
 
 def single_values(task: Task) -> Latents:
-    """Every value of every factor by itself, with the other factors absent: a bump task's stripes."""
+    """Every value of every factor alone, with the other factors absent: the stripes of a bump task."""
     rows = []
-    for place, factor in enumerate(task.factors):
-        alone = torch.full((factor.size, len(task.factors)), torch.nan)
-        alone[:, place] = factor.tensor()
-        rows.append(alone)
+    for index, factor in enumerate(task.factors):
+        latents = torch.full((factor.size, len(task.factors)), torch.nan)
+        latents[:, index] = factor.tensor()
+        rows.append(latents)
     return torch.cat(rows)

@@ -1,4 +1,4 @@
-"""What the terminal shows: progress with time left, and tables whose lines stay whole."""
+"""Terminal output: a progress bar with the time left, and tables whose lines never wrap."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
-    """A bar on standard error, told the steps made so far and in all; nothing where there is no terminal."""
+    """A progress bar on standard error, updated with (done, total); nothing is shown without a terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -34,7 +34,7 @@ def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
 
 
 def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
-    """Aligned columns under the first row's keys, one line a row, however narrow the terminal is."""
+    """Aligned columns under the first row's keys, one line per row however narrow the terminal is."""
     texts = [[str(key) for key in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in texts:
@@ -42,6 +42,6 @@ def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
 
 
 def _cell(value: object) -> str:
-    if value is None or value != value:
+    if value is None or value != value:  # NaN
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Train a module on inputs and targets held in memory: AdamW on the mean squared error."""
+"""Train a module on in-memory inputs and targets: AdamW on the mean squared error."""
 
 import math
 import time
@@ -22,17 +22,18 @@ Weights = dict[str, Tensor]
 OnStep = Callable[[int, nn.Module], None]
 OnEpoch = Callable[[Mapping[str, float], nn.Module], None]
 
-# An epoch whose mean error is this many times the targets' mean square (or 1, if that is more) has diverged.
+# Training has diverged when an epoch's mean loss exceeds this multiple of the targets' mean square (at least 1, so that
+# targets near zero do not make an ordinary loss look like divergence).
 DIVERGED = 1e4
 
 
 @validated(frozen=True, config=CONFIG)
 class Training:
-    """How to train: for so many epochs (50 by default) or steps, in shuffled batches.
+    """How to train: the number of epochs (50 by default) or of steps, in shuffled batches.
 
-    - `schedule`: the learning rate stays ("constant") or falls to zero along half a cosine ("cosine").
+    - `schedule`: the learning rate is "constant", or decays to zero along half a cosine ("cosine").
     - `l1`: weight of the mean absolute error, added to the mean squared error.
-    - `snapshots`: steps after which a copy of the weights is kept, since some phenomena fade with training.
+    - `snapshots`: steps after which a copy of the weights is kept, since some effects fade with more training.
     """
 
     epochs: Annotated[int, Field(ge=1)] | None = None
@@ -51,13 +52,13 @@ class Training:
             object.__setattr__(self, "epochs", 50)
 
     def check(self, samples: int) -> None:
-        """Raise ValueError when a snapshot would come after the last step."""
+        """Raise ValueError if a snapshot is scheduled after the last step."""
         last = self.total_steps(samples)
         if self.snapshots and max(self.snapshots) > last:
             raise ValueError(f"snapshots: step {max(self.snapshots)} comes after the last, {last}")
 
     def total_steps(self, samples: int) -> int:
-        """How many steps that is for a training set of this size.
+        """The number of optimizer steps for a training set of this size.
 
         >>> Training(epochs=50, batch=32).total_steps(2000)
         3150
@@ -67,9 +68,9 @@ class Training:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training leaves: weights, a curve, seconds, snapshots by step.
+    """The result of training: weights, loss curve, seconds, and snapshots by step.
 
-    The curve has one row an epoch: epoch, step, the mean loss without penalties and, if there are any, their mean.
+    The curve has one row per epoch: epoch, step, the mean loss without penalties and, if there are any, their mean.
     """
 
     weights: Weights
@@ -89,7 +90,7 @@ def train(
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Trained:
-    """Train the module in place and leave it in eval mode; the same seed gives the same weights.
+    """Train the module in place and set it to eval mode; the same seed gives the same weights.
 
     `on_step(step, module)` is called after every step, `on_epoch(row, module)` with every row of the curve.
     """
@@ -138,7 +139,7 @@ def train(
 
 
 def weights_of(module: nn.Module) -> Weights:
-    """A copy of the module's state, contiguous and on the CPU."""
+    """A copy of the module's state dict, contiguous and on the CPU."""
     return {name: value.detach().cpu().clone().contiguous() for name, value in module.state_dict().items()}
 
 
@@ -156,7 +157,7 @@ def _set_rate(optimizer: torch.optim.Optimizer, settings: Training, progress: fl
 
 
 def _can_fuse(module: nn.Module) -> bool:
-    """One fused update instead of several small ones, where every parameter allows it."""
+    """Whether AdamW can use its fused kernel, which takes floating-point parameters on the CPU or CUDA only."""
     return all(
         parameter.is_floating_point() and parameter.device.type in ("cpu", "cuda") for parameter in module.parameters()
     )

@@ -20,7 +20,7 @@ def diagonal(module="mine"):
     return Diagonal
 
 
-def test_a_registered_component_can_stand_in_a_spec(tiny_spec):
+def test_a_registered_component_can_be_part_of_a_spec(tiny_spec):
     kind = cs.register("diagonal")(diagonal())
     data = {**tiny_spec.to_dict(), "holdout": {"kind": "diagonal", "width": 0}}
     spec = cs.Spec.from_dict(data)
@@ -38,17 +38,17 @@ def test_a_registered_component_is_validated_and_frozen():
 
 def test_two_components_cannot_share_a_name():
     cs.register("diagonal")(diagonal())
-    with pytest.raises(ValueError, match="'diagonal' is registered already"):
+    with pytest.raises(ValueError, match="'diagonal' is already registered"):
         cs.register("diagonal")(diagonal(module="another"))
 
 
-def test_the_same_component_may_be_registered_anew():
+def test_the_same_component_may_be_registered_again():
     cs.register("diagonal")(diagonal())
     kind = cs.register("diagonal")(diagonal())
     assert cs.Holdout.kinds["diagonal"] is kind
 
 
-def test_the_same_name_may_stand_for_two_roles():
+def test_the_same_name_may_be_used_in_two_roles():
     assert cs.Encoding.from_dict({"kind": "bump"}) == cs.Bump()
     assert cs.Task.from_dict({"kind": "bump", "size": 8}) == cs.BumpTask(8)
 
@@ -58,8 +58,8 @@ def test_a_role_itself_cannot_be_registered():
         cs.register("thing")(cs.Holdout)
 
 
-def test_unknown_kind_names_the_nearest():
-    with pytest.raises(ValueError, match=r"'squre' is unknown, did you mean 'square'\?; there are: nothing, square"):
+def test_unknown_kind_suggests_the_nearest():
+    with pytest.raises(ValueError, match=r"'squre' is unknown, did you mean 'square'\?; choose from: nothing, square"):
         cs.Holdout.from_dict({"kind": "squre"})
 
 
@@ -75,13 +75,13 @@ def test_a_component_class_reads_only_its_own_kind():
 
 
 def test_equal_components_have_equal_hashes_whatever_the_order_of_names():
-    box = cs.Box({"x": (1, 2), "y": (3, 4)}), cs.Box({"y": (3, 4), "x": (1, 2)})
-    codes = cs.PerFactor({"x": cs.Bump(), "y": cs.Rate()}), cs.PerFactor({"y": cs.Rate(), "x": cs.Bump()})
-    for one, other in (box, codes):
-        assert one == other
-        assert hash(one) == hash(other)
+    boxes = cs.Box({"x": (1, 2), "y": (3, 4)}), cs.Box({"y": (3, 4), "x": (1, 2)})
+    encodings = cs.PerFactor({"x": cs.Bump(), "y": cs.Rate()}), cs.PerFactor({"y": cs.Rate(), "x": cs.Bump()})
+    for first, second in (boxes, encodings):
+        assert first == second
+        assert hash(first) == hash(second)
 
 
-def test_nearest_is_silent_when_nothing_is_near():
+def test_nearest_is_empty_when_nothing_is_similar():
     assert nearest("zebra", ["depth", "width"]) == ""
     assert nearest("dept", ["depth", "width"]) == ", did you mean 'depth'?"

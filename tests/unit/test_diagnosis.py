@@ -225,7 +225,7 @@ def test_nothing_held_out_has_no_verdict(trained, tmp_path):
 
 def test_extrapolation_is_called_by_its_name(trained):
     found = diagnose(trained, TASK, cs.Cross(3, 5), cs.Bump())
-    assert "not composition but extrapolation" in found.summary()
+    assert "extrapolation, not composition" in found.summary()
     assert "superposition.means" in found.notes
 
 

@@ -21,8 +21,8 @@ def test_onehot_is_the_identity_on_the_grid():
     assert torch.equal(code(cs.OneHot(), X, *X.values), torch.eye(6))
 
 
-def test_onehot_refuses_what_is_not_listed():
-    with pytest.raises(ValueError, match=r"x = 2.5 is none of 0..5"):
+def test_onehot_refuses_unlisted_values():
+    with pytest.raises(ValueError, match=r"x = 2.5 is not one of 0..5"):
         code(cs.OneHot(), X, 2.5)
 
 
@@ -31,7 +31,7 @@ def test_bump_code_is_the_closed_form():
     assert code(cs.Bump(1.5), X, 2.25)[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_bump_width_counts_in_steps_of_the_grid():
+def test_bump_width_is_in_grid_steps():
     wide = cs.Factor("x", range(0, 60, 10))
     torch.testing.assert_close(code(cs.Bump(), wide, 20.0), code(cs.Bump(), X, 2.0))
 
@@ -48,7 +48,7 @@ def test_positional_code_is_the_closed_form():
     assert code(cs.Positional(pairs=2, base=100.0), X, 3.0)[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_positional_code_closes_on_a_circle():
+def test_positional_code_is_periodic_on_a_circle():
     torch.testing.assert_close(
         code(cs.Positional(), ANGLE, 10.0), code(cs.Positional(), ANGLE, 370.0), atol=1e-4, rtol=0
     )
@@ -99,7 +99,7 @@ def test_absent_factor_is_zeros_or_the_mean_code():
     torch.testing.assert_close(cs.Bump(absent="mean").encode(missing, [X]), mean)
 
 
-def test_absence_leaves_the_other_rows_and_factors_alone():
+def test_absence_does_not_affect_other_rows_and_factors():
     factors = (X, cs.Factor("y", range(4)))
     latents = torch.tensor([[2.0, 3.0], [torch.nan, 3.0], [2.0, torch.nan]])
     codes = cs.OneHot().encode(latents, factors)
@@ -110,11 +110,11 @@ def test_absence_leaves_the_other_rows_and_factors_alone():
     ]
 
 
-def test_code_keeps_the_latents_precision():
+def test_code_has_the_dtype_of_the_latents():
     assert cs.Bump().encode(torch.tensor([[1.0]], dtype=torch.float64), [X]).dtype == torch.float64
 
 
-def test_wrong_number_of_factors_is_told():
+def test_wrong_number_of_factors_is_reported():
     with pytest.raises(ValueError, match=r"encodes 1 factors; latents have shape \(3, 2\)"):
         cs.Bump().encode(torch.zeros(3, 2), [X])
 

@@ -1,4 +1,4 @@
-"""Complaints in one line each."""
+"""Error messages: one line per problem."""
 
 import pytest
 from pydantic import ValidationError
@@ -7,18 +7,18 @@ import composcope as cs
 from composcope.errors import explain, shown
 
 
-def complaint(data):
+def message(data):
     with pytest.raises(ValidationError) as caught:
         cs.Training(**data)
     return explain(caught.value)
 
 
-def test_field_value_and_bound_are_told():
-    assert complaint({"batch": 0}) == "batch = 0: input should be greater than or equal to 1"
+def test_message_has_field_value_and_bound():
+    assert message({"batch": 0}) == "batch = 0: input should be greater than or equal to 1"
 
 
-def test_every_problem_has_a_line():
-    assert complaint({"batch": 0, "lr": -1.0}).count("\n") == 1
+def test_each_problem_has_one_line():
+    assert message({"batch": 0, "lr": -1.0}).count("\n") == 1
 
 
 def test_long_values_are_cut():

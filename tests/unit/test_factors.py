@@ -9,7 +9,7 @@ from composcope.factors import absent, column, latent_grid
 
 
 @pytest.mark.parametrize("values", [(), (1, 1), (2, 1), (0, float("nan")), (0, float("inf"))], ids=str)
-def test_values_must_be_finite_distinct_and_rising(values):
+def test_values_must_be_finite_and_strictly_increasing(values):
     with pytest.raises(ValidationError):
         cs.Factor("x", values)
 
@@ -26,15 +26,15 @@ def test_circular_values_stay_within_one_period():
         cs.Factor("angle", (0, 180, 360), "circular", 360)
 
 
-def test_step_is_the_mean_distance_of_neighbours():
+def test_step_is_the_mean_distance_between_neighbours():
     assert cs.Factor("b", (0.0, 0.5, 2.0)).step == 1.0
-    assert cs.Factor("one", (7.0,)).step == 1.0
+    assert cs.Factor("constant", (7.0,)).step == 1.0
 
 
 def test_circular_difference_goes_the_short_way_round():
     angle = cs.Factor("angle", range(0, 360, 10), "circular", 360)
-    found = angle.difference(torch.tensor([350.0, 10.0, 90.0]), torch.tensor([10.0, 350.0, 0.0]))
-    assert found.tolist() == [-20, 20, 90]
+    difference = angle.difference(torch.tensor([350.0, 10.0, 90.0]), torch.tensor([10.0, 350.0, 0.0]))
+    assert difference.tolist() == [-20, 20, 90]
 
 
 def test_index_finds_listed_values_only():
@@ -42,12 +42,12 @@ def test_index_finds_listed_values_only():
     assert brightness.index(torch.tensor([0.25, 1.0, 0.3, torch.nan, 2.0, 0.0])).tolist() == [0, 2, -1, -1, -1, -1]
 
 
-def test_index_forgives_rounding():
+def test_index_tolerates_rounding():
     thirds = cs.Factor("t", [i / 3 for i in range(10)])
     assert thirds.index(torch.arange(10) * (1 / 3)).tolist() == list(range(10))
 
 
-def test_grid_of_three_factors_has_the_first_slowest():
+def test_in_a_grid_of_three_factors_the_first_varies_slowest():
     grid = latent_grid([cs.Factor(name, range(size)) for name, size in (("a", 2), ("b", 3), ("c", 4))])
     assert grid.shape == (24, 3)
     assert torch.equal(grid.reshape(2, 3, 4, 3)[1, 2, 3], torch.tensor([1.0, 2.0, 3.0]))
@@ -62,10 +62,10 @@ def test_absent_is_nan():
 
 
 def test_unknown_column_is_named():
-    with pytest.raises(ValueError, match=r"'z'; there are x, y"):
+    with pytest.raises(ValueError, match=r"'z'; the factors are x, y"):
         column(cs.BumpTask(8).factors, "z")
 
 
-def test_factor_describes_itself_in_short():
+def test_repr_is_short():
     assert repr(cs.Factor("x", range(28))) == 'Factor("x", 0..27)'
     assert repr(cs.Factor("digit", (1, 4), "categorical")) == 'Factor("digit", 1, 4, categorical)'

@@ -1,4 +1,4 @@
-"""What is trained on."""
+"""Samplings: which latents are trained on."""
 
 import pytest
 import torch
@@ -14,13 +14,13 @@ def rng():
     return torch.Generator().manual_seed(0)
 
 
-def test_draws_come_with_replacement(rng):
+def test_draws_are_with_replacement(rng):
     drawn = cs.Draws(500).sample(TASK, HOLE, rng)
     assert len(drawn) == 500
     assert len(drawn.unique(dim=0)) <= 48
 
 
-def test_draws_are_about_uniform_over_what_is_seen(rng):
+def test_draws_are_about_uniform_over_seen_combinations(rng):
     _, counts = cs.Draws(48 * 200).sample(TASK, HOLE, rng).unique(dim=0, return_counts=True)
     assert len(counts) == 48
     assert counts.min() > 120
@@ -31,7 +31,7 @@ def test_everything_is_every_seen_point_once(rng):
     torch.testing.assert_close(cs.Everything().sample(TASK, HOLE, rng), cs.split(TASK, HOLE).seen)
 
 
-def test_all_stripes_are_one_for_each_value_of_each_factor(rng):
+def test_by_default_there_is_one_stripe_per_factor_value(rng):
     stripes = cs.Stripes().sample(TASK, HOLE, rng)
     assert stripes.shape == (16, 2)
     assert stripes[:8, 0].tolist() == stripes[8:, 1].tolist() == list(range(8))
@@ -39,14 +39,14 @@ def test_all_stripes_are_one_for_each_value_of_each_factor(rng):
     assert stripes[8:, 0].isnan().all()
 
 
-def test_bumps_beside_the_stripes_are_different_and_seen(rng):
+def test_bumps_added_to_stripes_are_distinct_and_seen(rng):
     sample = cs.Stripes(bumps=20).sample(TASK, HOLE, rng)
     bumps = sample[~sample.isnan().any(1)]
     assert len(bumps) == len(bumps.unique(dim=0)) == 20
     assert not HOLE.contains(bumps).any()
 
 
-def test_fraction_is_of_what_is_seen(rng):
+def test_fraction_is_of_the_seen_combinations(rng):
     assert len(cs.Stripes(stripes=0, fraction=0.25).sample(TASK, HOLE, rng)) == 12
 
 
@@ -57,18 +57,18 @@ def test_fewer_stripes_are_chosen_at_random(rng):
 
 
 @pytest.mark.parametrize("fields", [{"bumps": 3, "fraction": 0.5}, {"stripes": 0}, {"fraction": 1.5}, {"bumps": -1}])
-def test_stripes_refuse_what_makes_no_sense(fields):
+def test_stripes_refuse_invalid_fields(fields):
     with pytest.raises(ValidationError):
         cs.Stripes(**fields)
 
 
 @pytest.mark.parametrize(("fields", "complaint"), [({"stripes": 17}, "only 16"), ({"bumps": 49}, "only 48")])
-def test_more_than_there_are_is_refused(fields, complaint):
+def test_more_than_available_is_refused(fields, complaint):
     with pytest.raises(ValueError, match=complaint):
         cs.Stripes(**fields).check(TASK, HOLE)
 
 
-def test_draws_of_almost_nothing_end_with_an_error(rng):
+def test_draws_from_a_region_of_measure_zero_end_with_an_error(rng):
     task = cs.BumpTask(8, continuous=True)
     with pytest.raises(cs.BadInput, match="too little"):
         cs.Draws(10).sample(task, ~cs.Box({"x": (3, 3)}), rng)
@@ -77,3 +77,26 @@ def test_draws_of_almost_nothing_end_with_an_error(rng):
 def test_draws_need_at_least_one():
     with pytest.raises(ValidationError, match="n"):
         cs.Draws(0)
+
+
+class Base(cs.Sampling):
+    def sample(self, task, holdout, rng):
+        return task.grid()
+
+
+class WithFormerName(Base):
+    """A plugin from before `sorts` became `example_latents`."""
+
+    def sorts(self, task):
+        return torch.cat([super().sorts(task), torch.full((1, 2), torch.nan)])
+
+
+class WithNewName(Base):
+    def example_latents(self, task):
+        return torch.cat([super().example_latents(task), torch.full((1, 2), torch.nan)])
+
+
+@pytest.mark.parametrize("cls", [WithFormerName, WithNewName])
+def test_example_latents_may_be_overridden_under_either_name(cls):
+    for latents in (cls().example_latents(TASK), cls().sorts(TASK)):
+        assert latents.isnan().all(1).tolist() == [False] * 5 + [True]

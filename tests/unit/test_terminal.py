@@ -3,7 +3,7 @@
 from composcope.terminal import print_table, progress_bar
 
 
-def test_table_lines_stay_whole_however_narrow_the_terminal(capsys, monkeypatch):
+def test_table_lines_do_not_wrap_in_a_narrow_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     rows = [
         {"run_id": "a" * 40, "loss": 0.123456, "kind": "cnn"},
@@ -26,6 +26,6 @@ def test_table_columns_are_aligned(capsys):
 def test_progress_bar_is_silent_without_a_terminal(capsys):
     with progress_bar("training") as advance:
         advance(5, 10)
-    said = capsys.readouterr()
-    assert not said.out
-    assert not said.err
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert not printed.err

@@ -14,7 +14,7 @@ STILL = {"weight_decay": 0.0}
 
 
 class Number(nn.Module):
-    """One number, given for any input."""
+    """A module with one parameter, which it outputs for any input."""
 
     def __init__(self, value=0.0):
         super().__init__()
@@ -36,8 +36,8 @@ def data():
     return inputs, inputs @ torch.rand(3, 2, generator=rng)
 
 
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_loss_falls(data):
@@ -46,7 +46,7 @@ def test_loss_falls(data):
     assert losses[-1] < 0.1 * losses[0]
 
 
-def test_curve_has_a_row_an_epoch(data):
+def test_curve_has_one_row_per_epoch(data):
     trained = cs.train(linear(), *data, cs.Training(epochs=3, batch=8))
     assert [(row["epoch"], row["step"]) for row in trained.curve] == [(1, 3), (2, 6), (3, 9)]
 
@@ -56,7 +56,7 @@ def test_steps_end_in_the_middle_of_an_epoch(data):
     assert [(row["epoch"], row["step"]) for row in trained.curve] == [(1, 3), (2, 4)]
 
 
-def test_every_sample_is_met_once_an_epoch():
+def test_every_sample_is_used_once_per_epoch():
     seen = []
 
     class Recorder(Number):
@@ -91,18 +91,18 @@ def test_l1_pulls_towards_the_median_and_mse_towards_the_mean():
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_learning_rate_follows_the_schedule(schedule):
-    """Far from its target, every step of Adam is as long as the learning rate."""
-    places = [0.0]
+    """Far from its target, the length of every Adam step equals the learning rate."""
+    values = [0.0]
     cs.train(
         Number(),
         torch.zeros(1, 1),
         torch.full((1, 1), 1e4),
         cs.Training(steps=10, batch=1, lr=0.1, schedule=schedule, **STILL),
-        on_step=lambda step, module: places.append(module.value.item()),
+        on_step=lambda step, module: values.append(module.value.item()),
     )
-    found = [after - before for before, after in itertools.pairwise(places)]
+    steps = [after - before for before, after in itertools.pairwise(values)]
     cosine = [0.1 * 0.5 * (1 + math.cos(math.pi * step / 10)) for step in range(10)]
-    assert found == pytest.approx([0.1] * 10 if schedule == "constant" else cosine, rel=1e-3)
+    assert steps == pytest.approx([0.1] * 10 if schedule == "constant" else cosine, rel=1e-3)
 
 
 def test_weight_decay_shrinks_weights():
@@ -125,22 +125,22 @@ def test_penalties_are_added_to_the_loss():
     assert trained.curve[0]["penalty"] == pytest.approx(3 * 4)
 
 
-def test_a_large_penalty_is_no_divergence():
-    class Ballast(cs.Penalty):
+def test_a_large_penalty_does_not_count_as_divergence():
+    class Constant(cs.Penalty):
         def loss(self, module):
             return 100 + 0 * module.value
 
     inputs, targets = torch.zeros(4, 1), torch.tensor([[0.0], [0.0], [0.0], [0.1]])
-    cs.train(Number(), inputs, targets, cs.Training(epochs=2), penalties=(Ballast(),))
+    cs.train(Number(), inputs, targets, cs.Training(epochs=2), penalties=(Constant(),))
 
 
-def test_empty_targets_are_no_divergence():
+def test_targets_of_zero_do_not_count_as_divergence():
     module, inputs = Number(0.5), torch.zeros(4, 1)
     trained = cs.train(module, inputs, torch.zeros(4, 1), cs.Training(epochs=3))
     assert trained.curve[-1]["loss"] < trained.curve[0]["loss"]
 
 
-def test_same_seed_same_bytes_and_another_seed_others(data):
+def test_weights_depend_on_the_seed_only(data):
     weights = [cs.train(linear(), *data, cs.Training(epochs=3, batch=4), seed=seed).weights for seed in (0, 0, 1)]
     assert same(weights[0], weights[1])
     assert not same(weights[0], weights[2])
@@ -153,7 +153,7 @@ def test_snapshots_are_the_weights_of_a_shorter_run(data):
         assert same(snapshot, cs.train(linear(), *data, cs.Training(steps=step, batch=8)).weights)
 
 
-def test_callbacks_change_nothing_and_come_after_each_step_and_epoch(data):
+def test_callbacks_run_after_each_step_and_epoch_and_change_nothing(data):
     steps, rows = [], []
     trained = cs.train(
         linear(),
@@ -176,13 +176,13 @@ def test_weights_are_a_copy(data):
     assert same(trained.weights, before)
 
 
-def test_module_is_left_in_eval_mode(data):
+def test_module_ends_in_eval_mode(data):
     module = linear()
     cs.train(module, *data, cs.Training(steps=1))
     assert not module.training
 
 
-def test_global_random_state_is_left_alone(data):
+def test_global_random_state_is_unchanged(data):
     module = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2))
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -213,13 +213,13 @@ def test_nan_target_is_a_failed_run(data):
         cs.train(linear(), inputs, targets, cs.Training(epochs=2))
 
 
-def test_wrong_shape_is_told(data):
+def test_wrong_shape_is_reported(data):
     inputs, targets = data
     with pytest.raises(cs.RunFailed, match=r"\(20, 2\) where the targets are \(20, 1\)"):
         cs.train(linear(), inputs, targets[:, :1], cs.Training(steps=1))
 
 
-def test_fifty_epochs_unless_told():
+def test_default_is_fifty_epochs():
     assert cs.Training().epochs == 50
     assert cs.Training(steps=10).epochs is None
     assert cs.Training() == cs.Training(epochs=50)

@@ -1,4 +1,4 @@
-"""Code -> image: what is learned; one file a decoder, found by being here."""
+"""Code -> image, the learned map: one file per decoder; every file here is imported."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""What a decoder is: a recipe that builds a module from code sizes and an image shape."""
+"""The decoder role: a recipe that builds a module from code sizes and an image shape."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -14,13 +14,13 @@ Images = Float[Tensor, "n channels height width"]
 
 
 class Decoder(Component):
-    """A recipe for a module. A decoder of your own gives `build`.
+    """A recipe for a module. A custom decoder implements `build`.
 
-    The module takes codes (n, sum(code_sizes)) and gives images (n, *image_shape). Its direct children are its layers:
-    they run in order, end after the nonlinearity, and their names ("first", "conv1", ..., "image") stay the same, since
-    stored weights and measures go by them.
+    The module maps codes (n, sum(code_sizes)) to images (n, *image_shape). Its direct children are its layers: they run
+    in order and end after the nonlinearity. Their names ("first", "conv1", ..., "image") must not change, since stored
+    weights and measures refer to them.
 
-    - `embeds`: whether the module has embeddings of the factor values, which penalties can act on.
+    - `embeds`: whether the module has embeddings of factor values, which some penalties act on.
     - `draws`: whether the trained module draws images; a control that only reads them does not.
     """
 
@@ -31,16 +31,16 @@ class Decoder(Component):
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Module: ...
 
     def check(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> None:
-        """Raise ValueError when no module of this kind fits the sizes."""
+        """Raise ValueError if no such module can be built for these sizes."""
 
     def pairs(self, codes: Codes, images: Images) -> tuple[Tensor, Tensor]:
-        """What training feeds the module, and what it should give: codes in, images out, unless a control says else."""
+        """Training inputs and targets: codes and images, except for controls that read images."""
         return codes, images
 
     def drawer(self, module: nn.Module) -> nn.Module | None:
-        """The part of the trained module that turns codes into images."""
+        """The part of the trained module that maps codes to images, or None if there is none."""
         return module
 
     def reader(self, module: nn.Module) -> nn.Module | None:
-        """The part of the trained module that turns images into codes, for controls that have one."""
+        """The part of the trained module that maps images to codes, or None if there is none."""
         return None

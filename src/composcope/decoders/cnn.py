@@ -16,11 +16,11 @@ from composcope.kernels import Conv3x3, Upsample2x
 
 @register("cnn")
 class CNN(Decoder):
-    """Code -> a small map of `width` channels -> doublings until the image's size, then 3x3 layers -> the image.
+    """Code -> a small map of `width` channels -> upsampling to the image's size -> 3x3 layers -> image.
 
-    - `depth`: layers between the first map and the image. The first two double the map (one of them at depth 1), the
-      others keep its size; ReLU after each.
-    - `batch_norm`: normalise before each ReLU; `output`: "sigmoid" keeps the image within 0..1.
+    - `depth`: layers between the first map and the image, each followed by ReLU. The first two double the map's size
+      (at depth 1 there is only one), the others keep it.
+    - `batch_norm`: batch normalisation before each ReLU; `output`: "sigmoid" keeps the image within 0..1.
 
     >>> CNN(depth=4, width=64).build(code_sizes=(28, 28), image_shape=(1, 28, 28)).first[0]
     FirstMap(56, 64, kernel_size=(7, 7), stride=(1, 1))
@@ -33,30 +33,32 @@ class CNN(Decoder):
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         channels, *size = image_shape
+        # Start at the image's size divided by 2^doublings, rounded up: 28 -> maps of 7, 14, 28. A size that is not
+        # divisible overshoots and is cropped after the last doubling: 13 -> maps of 4, 8, 16, cropped to 13.
         doublings = min(self.depth, 2)
         start = tuple(-(-side // 2**doublings) for side in size)
         layers = OrderedDict[str, nn.Module]()
         layers["first"] = nn.Sequential(FirstMap(sum(code_sizes), self.width, start), *self.ending(nn.ReLU()))
-        fused = not self.batch_norm
+        fused = not self.batch_norm  # the convolution can apply ReLU itself unless batch norm comes in between
         for level in range(1, self.depth + 1):
             if level <= doublings:
                 parts: list[nn.Module] = [Upsample2x(self.width, self.width, relu=fused)]
-                too_large = level == doublings and size != [side * 2**doublings for side in start]
-                parts += [Crop(size)] if too_large else []
+                overshoots = level == doublings and size != [side * 2**doublings for side in start]
+                parts += [Crop(size)] if overshoots else []
             else:
                 parts = [Conv3x3(self.width, self.width, relu=fused)]
             layers[f"conv{level}"] = nn.Sequential(*parts, *self.ending())
-        squash = [nn.Sigmoid()] if self.output == "sigmoid" else []
-        layers["image"] = nn.Sequential(Conv3x3(self.width, channels), *squash)
+        sigmoid = [nn.Sigmoid()] if self.output == "sigmoid" else []
+        layers["image"] = nn.Sequential(Conv3x3(self.width, channels), *sigmoid)
         return nn.Sequential(layers)
 
     def ending(self, *relu: nn.Module) -> Sequence[nn.Module]:
-        """What follows a convolution: batch norm and ReLU, or the ReLU alone where it is not fused."""
+        """The modules after a convolution: batch norm and ReLU, or the given ReLU if it is not fused."""
         return [nn.BatchNorm2d(self.width), nn.ReLU()] if self.batch_norm else relu
 
 
 class FirstMap(nn.ConvTranspose2d):
-    """A transposed convolution of a 1x1 map: every weight meets one input, so it is a matrix product."""
+    """A transposed convolution of a 1x1 map, computed as a matrix product: each output depends on one input pixel."""
 
     def __init__(self, code: int, width: int, size: tuple[int, ...]) -> None:
         super().__init__(code, width, (size[0], size[1]))
@@ -71,7 +73,7 @@ class FirstMap(nn.ConvTranspose2d):
 
 
 class Crop(nn.Module):
-    """The middle of a map that came out larger than the image."""
+    """The central part of a map that is larger than the image."""
 
     def __init__(self, size: list[int]) -> None:
         super().__init__()

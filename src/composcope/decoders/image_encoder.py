@@ -14,17 +14,17 @@ from composcope.decoders.base import Codes, Decoder, Images, ImageShape
 
 @register("image_encoder")
 class ImageEncoder(Decoder):
-    """In the decoder's place it learns the reverse map: images in, codes out, by two halvings and a linear layer."""
+    """A control that learns the reverse map, images to codes: two convolutions of stride 2 and a linear layer."""
 
     draws: ClassVar[bool] = False
 
     width: Annotated[int, Field(ge=1)] = 32
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
-        colours, height, width = image_shape
-        cells = -(-height // 4) * -(-width // 4)
+        channels, height, width = image_shape
+        cells = -(-height // 4) * -(-width // 4)  # each convolution of stride 2 halves the size, rounded up
         layers = OrderedDict[str, nn.Module]()
-        layers["conv1"] = nn.Sequential(nn.Conv2d(colours, self.width, 3, stride=2, padding=1), nn.ReLU())
+        layers["conv1"] = nn.Sequential(nn.Conv2d(channels, self.width, 3, stride=2, padding=1), nn.ReLU())
         layers["conv2"] = nn.Sequential(nn.Conv2d(self.width, self.width, 3, stride=2, padding=1), nn.ReLU())
         layers["code"] = nn.Sequential(nn.Flatten(), nn.Linear(self.width * cells, sum(code_sizes)))
         return nn.Sequential(layers)
@@ -41,9 +41,9 @@ class ImageEncoder(Decoder):
 
 @register("autoencoder")
 class Autoencoder(Decoder):
-    """An image encoder and a decoder trained together, with the disentangled code as the bottleneck between them.
+    """An image encoder and a decoder trained together, with the disentangled code as the bottleneck.
 
-    The loss is the mean squared error over the bottleneck's units and the image's pixels taken together.
+    The loss is the mean squared error over the units of the bottleneck and the pixels of the image together.
     """
 
     decoder: Decoder
@@ -51,7 +51,7 @@ class Autoencoder(Decoder):
 
     def __post_init__(self) -> None:
         if isinstance(self.decoder, ImageEncoder | Autoencoder):
-            raise ValueError(f"decoder = {self.decoder}: must take codes, and this takes images")
+            raise ValueError(f"decoder = {self.decoder}: must take codes as input, and this one takes images")
 
     @property
     def embeds(self) -> bool:  # type: ignore[override]
@@ -65,6 +65,7 @@ class Autoencoder(Decoder):
         return Bottleneck(encoder, self.decoder.build(code_sizes, image_shape))
 
     def pairs(self, codes: Codes, images: Images) -> tuple[Tensor, Tensor]:
+        # One target for both parts, laid out like Bottleneck's output, so that the ordinary loss trains them together.
         return images, torch.cat([codes, images.flatten(1)], 1)
 
     def drawer(self, module: nn.Module) -> nn.Module:
@@ -75,7 +76,7 @@ class Autoencoder(Decoder):
 
 
 class Bottleneck(nn.Module):
-    """Images -> code and, drawn again from it, image, side by side."""
+    """Images -> the code and the image reconstructed from it, flattened and concatenated."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()

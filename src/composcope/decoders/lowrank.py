@@ -1,4 +1,4 @@
-"""The paper's cure by architecture: factors rendered in pixel space as low-rank matrices."""
+"""The paper's architectural cure: factors rendered in pixel space as low-rank matrices."""
 
 from collections import OrderedDict
 from typing import Annotated, ClassVar
@@ -16,13 +16,13 @@ from composcope.kernels import Conv3x3
 
 @register("lowrank")
 class LowRank(Decoder):
-    """Each factor value gets a matrix of the image's size; a small conv net draws the image from one matrix a factor.
+    """A matrix of the image's size per factor value; a small CNN draws the image from one matrix per factor.
 
     W = sum over n = 1..rank of lambda_n v_n u_n^T, with v_n and u_n normalised to unit length. For a code that is not
-    one-hot the values' matrices are added up with the code as weights.
+    one-hot, the factor's matrix is the sum of its values' matrices, weighted by the code.
 
-    - `rank`: terms a matrix; the image's shorter side by default. `depth`: hidden 3x3 layers with PReLU.
-    - `channels`: of the hidden layers; one a factor by default.
+    - `rank`: terms per matrix; the image's shorter side by default. `depth`: hidden 3x3 layers with PReLU.
+    - `channels`: channels of the hidden layers; one per factor by default.
     """
 
     rank: Annotated[int, Field(ge=1)] | None = None
@@ -34,11 +34,11 @@ class LowRank(Decoder):
     def check(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> None:
         side = min(image_shape[1:])
         if self.rank is not None and self.rank > side:
-            raise ValueError(f"rank = {self.rank} is above the image's size, {side}")
+            raise ValueError(f"rank = {self.rank} exceeds the image's shorter side, {side}")
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         self.check(code_sizes, image_shape)
-        colours, height, width = image_shape
+        image_channels, height, width = image_shape
         hidden = self.channels or len(code_sizes)
         layers = OrderedDict[str, nn.Module]()
         layers["embedding"] = Rendering(code_sizes, height, width, self.rank or min(height, width))
@@ -46,26 +46,29 @@ class LowRank(Decoder):
         for level in range(1, self.depth + 1):
             layers[f"conv{level}"] = nn.Sequential(Conv3x3(channels, hidden), nn.PReLU())
             channels = hidden
-        layers["image"] = Conv3x3(channels, colours)
+        layers["image"] = Conv3x3(channels, image_channels)
         return nn.Sequential(layers)
 
 
 class Embedding(nn.Module):
-    """One factor's matrices, a stack over its values, kept as vectors v, u and weights lambda."""
+    """One factor's matrices, one per value, parametrised by vectors v and u and weights lambda."""
 
     def __init__(self, values: int, height: int, width: int, rank: int) -> None:
         super().__init__()
+        # Initial length about 1, the length after normalisation; longer vectors train more slowly (docs/LOG.md).
         self.v = nn.Parameter(torch.randn(values, rank, height) / height**0.5)
         self.u = nn.Parameter(torch.randn(values, rank, width) / width**0.5)
         self.weight = nn.Parameter(torch.ones(values, rank))
 
     def matrices(self) -> Float[Tensor, "values height width"]:
+        # Normalised, so that lambda alone sets a term's size. Otherwise the entropy penalty on lambda would have no
+        # effect: v and u could make up for any change of lambda.
         v, u = normalize(self.v, dim=2), normalize(self.u, dim=2)
         return torch.einsum("krh,kr,krw->khw", v, self.weight, u)
 
 
 class Rendering(nn.Module):
-    """The code's matrices, one channel a factor."""
+    """Codes -> the factors' matrices, one channel per factor."""
 
     def __init__(self, code_sizes: tuple[int, ...], height: int, width: int, rank: int) -> None:
         super().__init__()
@@ -78,5 +81,5 @@ class Rendering(nn.Module):
 
 
 def embeddings_of(module: nn.Module) -> list[Embedding]:
-    """A module's embeddings, one a factor, in the factors' order."""
+    """A module's embeddings, one per factor, in the order of the factors."""
     return [part for part in module.modules() if isinstance(part, Embedding)]

@@ -1,4 +1,4 @@
-"""A network that draws every pixel by itself, knowing where it is."""
+"""A network that computes every pixel independently from the code and the pixel's position."""
 
 from collections import OrderedDict
 from typing import Annotated
@@ -13,7 +13,7 @@ from composcope.decoders.tokens import Pixels, Tokens, check_width
 
 @register("pixelwise")
 class Pixelwise(Decoder):
-    """One token a pixel through `depth` linear layers with PReLU, the same for all pixels, which never meet."""
+    """One token per pixel through `depth` linear layers with PReLU, shared by all pixels, without mixing them."""
 
     depth: Annotated[int, Field(ge=1)] = 3
     width: Annotated[int, Field(ge=4)] = 256

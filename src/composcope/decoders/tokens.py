@@ -1,4 +1,4 @@
-"""One token a pixel: the code, projected, plus where the pixel is."""
+"""One token per pixel: the projected code plus the pixel's position."""
 
 import torch
 from jaxtyping import Float
@@ -8,13 +8,13 @@ from composcope.decoders.base import ImageShape
 
 
 def check_width(width: int) -> None:
-    """A position in two dimensions takes a sine and a cosine for each of them."""
+    """Raise ValueError unless the width holds a sine and a cosine of both row and column."""
     if width % 4:
-        raise ValueError(f"width = {width}: must be a multiple of 4, for sines and cosines of row and column")
+        raise ValueError(f"width = {width}: must be a multiple of 4, for the sine and cosine of row and column")
 
 
 def positions(height: int, width: int, size: int, base: float = 10000.0) -> Float[Tensor, "pixels size"]:
-    """sin and cos of row and of column times base^(-i / (size / 4)), a quarter of the size each."""
+    """sin and cos of row and of column times base^(-i / (size / 4)), each a quarter of the size."""
     rates = base ** (-torch.arange(size // 4) / (size // 4))
     rows = torch.arange(height).repeat_interleave(width)[:, None] * rates
     columns = torch.arange(width).repeat(height)[:, None] * rates
@@ -29,6 +29,7 @@ class Tokens(nn.Module):
     def __init__(self, code: int, width: int, image_shape: ImageShape) -> None:
         super().__init__()
         self.project = nn.Linear(code, width)
+        # Not persistent: it follows from the sizes, so it need not be stored with the weights.
         self.register_buffer("position", positions(*image_shape[1:], width), persistent=False)
 
     def forward(self, code: Float[Tensor, "n code"]) -> Float[Tensor, "n pixels width"]:
@@ -36,7 +37,7 @@ class Tokens(nn.Module):
 
 
 class Pixels(nn.Module):
-    """Tokens -> image, each token giving its own pixel."""
+    """Tokens -> image, one pixel per token."""
 
     def __init__(self, width: int, image_shape: ImageShape) -> None:
         super().__init__()

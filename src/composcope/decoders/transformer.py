@@ -13,9 +13,9 @@ from composcope.decoders.tokens import Pixels, Tokens, check_width
 
 @register("transformer")
 class Transformer(Decoder):
-    """One token a pixel through `depth` layers of self-attention; no dropout.
+    """One token per pixel through `depth` layers of self-attention, without dropout.
 
-    Attention compares every pixel with every other: memory and time grow with the fourth power of the image's side.
+    Attention compares every pixel with every other, so memory and time grow with the fourth power of the image's side.
     """
 
     depth: Annotated[int, Field(ge=1)] = 3

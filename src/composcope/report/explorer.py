@@ -19,8 +19,8 @@ from composcope.measures.error import mse, position_error, shape_correlation
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes, grid_steps
 from composcope.measures.superposition import edge_blend
-from composcope.paper.evidence import Run
-from composcope.paper.similarity import parts_alone
+from composcope.experiments.run import Run
+from composcope.papers.forced_rendering.similarity.numbers import parts_alone
 from composcope.randomness import generator
 from composcope.report.maps import levels, outline
 from composcope.report.page import packed, render, write_page

@@ -90,17 +90,21 @@ def show_image(axes: Axes, image: Tensor, low: float = 0.0, high: float = 1.0) -
 
 def outline(axes: Axes, region: Tensor, seen: bool = False) -> LineCollection:
     """Draw a line around the true cells of an (x, y) map: held out or, if `seen`, white and dotted."""
-    inside = np.pad(region.numpy().astype(bool), 1)
-    edges = []
-    for x, y in np.argwhere(inside):
-        for along_x, along_y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            if not inside[x + along_x, y + along_y]:
-                centre = np.array([x - 1 + along_x / 2, y - 1 + along_y / 2])
-                half = np.array([along_y, along_x]) / 2
-                edges.append((centre - half, centre + half))
+    cells = np.pad(region.numpy().astype(np.int8), 1)
+    upright = [((i - 0.5, start), (i - 0.5, end)) for i, start, end in _edges(np.diff(cells, axis=0)[:, 1:-1])]
+    level = [((start, j - 0.5), (end, j - 0.5)) for j, start, end in _edges(np.diff(cells, axis=1)[1:-1].T)]
     colour, dashes = ("white", ":") if seen else (MARK, "-")
     lines = LineCollection(
-        edges, colors=colour, linestyles=dashes, linewidths=1.2, capstyle="projecting", clip_on=False
+        upright + level, colors=colour, linestyles=dashes, linewidths=1.2, capstyle="projecting", clip_on=False
     )
     axes.add_collection(lines, autolim=False)
     return lines
+
+
+def _edges(changes: np.ndarray) -> list[tuple[int, float, float]]:
+    """Line number, start and end of every unbroken stretch of cell edges; whole stretches, so that dots are even."""
+    stretches = []
+    for number, row in enumerate(changes):
+        turns = np.flatnonzero(np.diff(np.pad((row != 0).astype(np.int8), 1))) - 0.5
+        stretches += [(number, float(start), float(end)) for start, end in zip(turns[::2], turns[1::2], strict=True)]
+    return stretches

@@ -1,4 +1,4 @@
-"""How a combination of factor values becomes an image; one file a task, found by being here."""
+"""How a combination of factor values becomes an image: one file per task; every file here is imported."""
 
 from importlib import import_module
 from pkgutil import iter_modules

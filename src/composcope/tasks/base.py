@@ -1,4 +1,4 @@
-"""What a task is: factors, and how a combination of their values becomes an image."""
+"""The task role: factors, and how a combination of their values becomes an image."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -14,10 +14,10 @@ Images = Float[Tensor, "n channels height width"]
 
 
 class Task(Component):
-    """A world of independent factors. A task of your own gives `factors`, `image_shape` and `render`.
+    """Images generated from independent factors. A custom task implements `factors`, `image_shape` and `render`.
 
-    - `background`: the value of an empty pixel; `dark`: whether things are drawn below it instead of above.
-    - `positions`: names of the factors that `locate` reads off an image, none by default.
+    - `background`: the value of an empty pixel; `dark`: whether objects are darker than it instead of brighter.
+    - `positions`: names of the factors that `locate` reads from an image, none by default.
     """
 
     positions: ClassVar[tuple[str, ...]] = ()
@@ -34,8 +34,8 @@ class Task(Component):
     def render(self, latents: Latents) -> Images: ...
 
     def locate(self, images: Images) -> Float[Tensor, "n axes"]:
-        """Where the thing is drawn, in the order of `positions`."""
-        raise ValueError(f"{self.kind}: this task tells no position from an image")
+        """The position of the object in each image, one column per name in `positions`."""
+        raise ValueError(f"{self.kind}: this task has no position to read from an image")
 
     @property
     def dark(self) -> bool:
@@ -46,18 +46,18 @@ class Task(Component):
         return 1.0 if self.dark else 0.0
 
     def foreground(self, images: Images) -> Images:
-        """What is drawn, positive on an empty ground: background - image when dark, image - background when bright."""
+        """The object on a background of zero: background - image if dark, image - background if bright."""
         return self.background - images if self.dark else images - self.background
 
     def blank(self, n: int) -> Images:
-        """n empty images."""
+        """n images of background only."""
         return torch.full((n, *self.image_shape), self.background)
 
     def grid(self) -> Latents:
-        """Every combination, the first factor slowest."""
+        """Every combination of factor values; the first factor varies slowest."""
         return latent_grid(self.factors)
 
     def draw(self, n: int, rng: torch.Generator) -> Latents:
-        """n combinations at random, with replacement: by default, grid points."""
+        """n random combinations, with replacement; grid points by default."""
         grid = self.grid()
         return grid[torch.randint(len(grid), (n,), generator=rng)]

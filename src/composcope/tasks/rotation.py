@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from composcope.components import Listed, register
-from composcope.factors import Factor, Latents, rising
+from composcope.factors import Factor, Latents, strictly_increasing
 from composcope.tasks.base import Images, Task
 
 SIDE = 28
@@ -28,23 +28,23 @@ def digits() -> Float[Tensor, "10 28 28"]:
 
 @register("rotation")
 class RotationTask(Task):
-    """MNIST digits turned counter-clockwise about the image's centre by linear interpolation.
+    """MNIST digits rotated counter-clockwise around the image's centre, with bilinear interpolation.
 
-    Factors: the angle in degrees, circular, `angles` of them; and, when there are several digits, which one.
+    Factors: the angle in degrees (circular, `angles` values) and, if there are several digits, the digit.
 
     >>> RotationTask(digits=(4,), angles=444).factors
     (Factor("angle", 0, 0.810811, ..., 359.189, circular),)
     """
 
     digits: Annotated[
-        tuple[Annotated[int, Field(ge=0, le=9)], ...], Listed, Field(min_length=1), AfterValidator(rising)
+        tuple[Annotated[int, Field(ge=0, le=9)], ...], Listed, Field(min_length=1), AfterValidator(strictly_increasing)
     ] = (4,)
     angles: Annotated[int, Field(ge=2)] = 360
 
     @property
     def factors(self) -> tuple[Factor, ...]:
-        turn = tuple(360 * step / self.angles for step in range(self.angles))
-        angle = Factor("angle", turn, "circular", 360.0)
+        degrees = tuple(360 * step / self.angles for step in range(self.angles))
+        angle = Factor("angle", degrees, "circular", 360.0)
         if len(self.digits) == 1:
             return (angle,)
         return (angle, Factor("digit", tuple(map(float, self.digits)), "categorical"))
@@ -55,14 +55,17 @@ class RotationTask(Task):
 
     def render(self, latents: Latents) -> Images:
         if latents.isnan().any():
-            raise ValueError("RotationTask cannot draw an image without its angle or digit")
+            raise ValueError("RotationTask cannot render an absent factor (NaN): it needs an angle and a digit")
         angle = latents[:, 0] * (math.pi / 180)
-        which = latents[:, 1].round().long() if len(self.digits) > 1 else torch.full((len(latents),), self.digits[0])
-        if not torch.isin(which, torch.tensor(self.digits)).all():
-            raise ValueError(f"RotationTask draws the digits {self.digits}; asked for {which.unique().tolist()}")
+        digit = latents[:, 1].round().long() if len(self.digits) > 1 else torch.full((len(latents),), self.digits[0])
+        if not torch.isin(digit, torch.tensor(self.digits)).all():
+            raise ValueError(
+                f"RotationTask renders the digits {self.digits}; the latents contain {digit.unique().tolist()}"
+            )
         cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
-        # Rows grow upwards in our pictures, downwards in the data. `source`: where each turned pixel comes from.
+        # Figures draw row 0 at the bottom, MNIST stores it at the top: flip the digits, so that they appear upright.
+        # `source` maps each output pixel to its source pixel, so it holds the inverse rotation.
         source = torch.stack([torch.stack([cos, sin, zero], 1), torch.stack([-sin, cos, zero], 1)], 1)
-        upright = digits()[which.cpu()].flip(1).to(latents)[:, None]
+        upright = digits()[digit.cpu()].flip(1).to(latents)[:, None]
         grid = affine_grid(source, list(upright.shape), align_corners=False)
         return grid_sample(upright, grid, mode="bilinear", padding_mode="zeros", align_corners=False)

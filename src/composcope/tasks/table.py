@@ -1,4 +1,4 @@
-"""A user's own data: latents and the images that belong to them."""
+"""A user's own data: latents and their images."""
 
 import hashlib
 import io
@@ -40,12 +40,12 @@ Factors = Annotated[tuple[Factor, ...], Listed]
 class TableTask(Task):
     """Images looked up in a table: `images[i]` shows the combination `latents[i]`.
 
-    Rows with an absent factor (NaN) are kept apart from the grid, for sampling stripes. In a spec a table is named by
-    its file, so `save` it first; the run's id depends on the contents, not on where the file lies.
+    Rows with an absent factor (NaN) are not part of the grid; they serve as stripes. A spec refers to a table by its
+    file, so `save` it first; the run id depends on the file's contents, not on its path.
 
     - `latents`: (n, factors), each one of its factor's values; `images`: (n, channels, height, width) or
       (n, height, width).
-    - `polarity`: "bright" for things drawn above a background of 0, "dark" for below a background of 1.
+    - `polarity`: "bright" for bright objects on a background of 0, "dark" for dark objects on a background of 1.
     """
 
     latents: Array
@@ -60,14 +60,16 @@ class TableTask(Task):
             object.__setattr__(self, "images", self.images[:, None])
         columns, names = len(self.factors), {factor.name for factor in self.factors}
         if len(names) < columns:
-            raise ValueError(f"factors: {columns} factors need different names, not {sorted(names)}")
+            raise ValueError(
+                f"factors: {columns} factors need distinct names, not {[factor.name for factor in self.factors]}"
+            )
         if self.latents.ndim != 2 or self.latents.shape[1] != columns or not len(self.latents):
             raise ValueError(f"latents: {columns} factors need shape (n, {columns}), not {tuple(self.latents.shape)}")
         rows = len(self.latents)
         if self.images.ndim != 4 or len(self.images) != rows:
             raise ValueError(f"images: {rows} latents need shape ({rows}, c, h, w), not {tuple(self.images.shape)}")
         if not self.images.isfinite().all():
-            raise ValueError("images: every pixel must be a finite number")
+            raise ValueError("images: every pixel must be finite")
         keys = self._keys(self.latents)
         if len(keys.unique()) < rows:
             raise ValueError("latents: the same combination occurs twice")
@@ -82,24 +84,26 @@ class TableTask(Task):
         return self.polarity == "dark"
 
     def grid(self) -> Latents:
-        """The table's own combinations, in its order, without those that lack a factor."""
+        """The table's combinations in their order, without rows that have an absent factor."""
         return self.latents[~absent(self.latents).any(1)]
 
     def render(self, latents: Latents) -> Images:
-        """The images of these combinations; the table must hold them."""
-        order = self._keys(self.latents).argsort()
-        known = self._keys(self.latents)[order]
-        wanted = self._keys(latents.cpu())
-        place = torch.searchsorted(known, wanted).clamp(max=len(known) - 1)
-        missing = (known[place] != wanted).nonzero().flatten()
+        """The images of these combinations, all of which must be in the table."""
+        keys = self._keys(self.latents)
+        order = keys.argsort()
+        keys = keys[order]
+        requested = self._keys(latents.cpu())
+        index = torch.searchsorted(keys, requested).clamp(max=len(keys) - 1)
+        missing = (keys[index] != requested).nonzero().flatten()
         if len(missing):
             raise ValueError(f"the table has no image for {tuple(latents[missing[0]].tolist())}")
-        return self.images[order[place]].to(latents.device)
+        return self.images[order[index]].to(latents.device)
 
     def save(self, file: str | os.PathLike[str]) -> Self:
-        """Write the table to an .npz file and return the table that names it, which can stand in a spec."""
+        """Write the table to an .npz file and return a table that refers to it, which can be part of a spec."""
         path = Path(file)
         factors = TypeAdapter(Factors).dump_json(self.factors).decode()
+        # Written under a temporary name and renamed, so that an interrupted save leaves no damaged table behind.
         temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
         np.savez(temporary, latents=self.latents.numpy(), images=self.images.numpy(), factors=np.array(factors))
         digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
@@ -108,8 +112,9 @@ class TableTask(Task):
 
     @classmethod
     def load(cls, file: str | os.PathLike[str], polarity: Literal["dark", "bright"] = "bright") -> Self:
-        """The table in an .npz file that `save` wrote."""
+        """Load a table from an .npz file written by `save`."""
         try:
+            # Read once, so that the checksum belongs to exactly the bytes that were parsed.
             content = Path(file).read_bytes()
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 factors = TypeAdapter(Factors).validate_json(str(arrays["factors"]))
@@ -122,7 +127,8 @@ class TableTask(Task):
 
     def to_dict(self, defaults: bool = True) -> dict[str, Any]:
         if self.file is None:
-            raise ValueError('a table in a spec is named by its file: use task.save("table.npz") as the task')
+            raise ValueError('a spec refers to a table by its file: use task.save("table.npz") as the task')
+        # The polarity is written even at its default: this dict is hashed into run ids, which must not change.
         return {"kind": self.kind, "file": self.file, "sha256": self.sha256, "polarity": self.polarity}
 
     @classmethod
@@ -133,10 +139,10 @@ class TableTask(Task):
         polarity = values.get("polarity", "bright")
         if polarity not in ("dark", "bright"):
             raise ValueError(f"polarity = {polarity!r}: must be 'dark' or 'bright'")
-        found = cls.load(values["file"], polarity)
-        if values.get("sha256", found.sha256) != found.sha256:
-            raise ValueError(f"{found.file!r} has changed: sha256 is {found.sha256}, the spec says {values['sha256']}")
-        return found
+        table = cls.load(values["file"], polarity)
+        if values.get("sha256", table.sha256) != table.sha256:
+            raise ValueError(f"{table.file!r} has changed: sha256 is {table.sha256}, the spec says {values['sha256']}")
+        return table
 
     def __repr__(self) -> str:
         return f"TableTask({tuple(self.images.shape)}, {self.factors}, {self.polarity!r}, {self.file!r})"
@@ -152,11 +158,12 @@ class TableTask(Task):
         return (self.latents.numpy().tobytes(), self.images.numpy().tobytes(), self.factors, self.polarity)
 
     def _keys(self, latents: Latents) -> Tensor:
-        """One whole number a combination: mixed radix over the factors' value indices, absent counting as one more."""
+        """One integer per combination: the value indices in mixed radix, with one extra index for an absent factor."""
         keys = torch.zeros(len(latents), dtype=torch.long)
         for factor, values in zip(self.factors, latents.unbind(1), strict=True):
-            place = torch.where(values.isnan(), factor.size, factor.index(values))
-            if (place < 0).any():
-                raise ValueError(f"{factor.name} = {values[place < 0][0]:g} is none of its values, {factor.describe()}")
-            keys = keys * (factor.size + 1) + place
+            index = torch.where(values.isnan(), factor.size, factor.index(values))
+            if (index < 0).any():
+                unlisted = values[index < 0][0]
+                raise ValueError(f"{factor.name} = {unlisted:g} is not one of the factor's values, {factor.describe()}")
+            keys = keys * (factor.size + 1) + index
         return keys

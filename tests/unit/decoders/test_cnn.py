@@ -36,21 +36,21 @@ def test_first_map_is_a_quarter_of_the_image_or_half_at_depth_one(depth, side, s
 
 
 def test_maps_double_twice_and_then_keep_their_size():
-    through, sides = torch.rand(1, 56), []
+    activation, sides = torch.rand(1, 56), []
     for layer in build(depth=4):
-        through = layer(through)
-        sides.append(through.shape[-1])
+        activation = layer(activation)
+        sides.append(activation.shape[-1])
     assert sides == [7, 14, 28, 28, 28, 28]
 
 
 def test_every_hidden_layer_ends_after_its_relu():
-    through = torch.randn(4, 56)
+    activation = torch.randn(4, 56)
     for name, layer in build(depth=3).named_children():
-        through = layer(through)
-        assert through.min() == 0 or name == "image"
+        activation = layer(activation)
+        assert activation.min() == 0 or name == "image"
 
 
-def test_batch_norm_stands_before_each_relu():
+def test_batch_norm_comes_before_each_relu():
     kinds = [[type(part) for part in layer] for layer in build(depth=3, batch_norm=True)]
     assert all(kind[-2:] == [nn.BatchNorm2d, nn.ReLU] for kind in kinds[:-1])
     assert nn.BatchNorm2d not in kinds[-1]
@@ -64,8 +64,8 @@ def test_sigmoid_keeps_the_image_within_0_and_1():
 
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize("depth", [1, 4])
-def test_network_is_the_plain_one_of_torch(depth, batch_norm):
-    """Whatever kernels compute it: transposed convolutions, convolutions and ReLUs, with the same weights."""
+def test_network_equals_plain_pytorch_layers(depth, batch_norm):
+    """Whichever kernels compute it: transposed convolutions, convolutions and ReLUs, with the same weights."""
     module = build(depth=depth, batch_norm=batch_norm)
     doublings = min(depth, 2)
     norm = [nn.BatchNorm2d(6)] if batch_norm else []
@@ -80,7 +80,7 @@ def test_network_is_the_plain_one_of_torch(depth, batch_norm):
     torch.testing.assert_close(module(codes), reference(codes[:, :, None, None]), atol=1e-5, rtol=1e-4)
 
 
-def test_crop_takes_the_middle():
+def test_crop_takes_the_centre():
     maps = torch.arange(36.0).reshape(1, 1, 6, 6)
     assert torch.equal(Crop([4, 2])(maps), maps[:, :, 1:5, 2:4])
 

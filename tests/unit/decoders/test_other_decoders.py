@@ -1,4 +1,4 @@
-"""What is particular to each of the other decoders."""
+"""Properties specific to each of the other decoders."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_depth_zero_is_refused(cls):
         cls(depth=0)
 
 
-def test_lowrank_matrices_have_the_told_rank_and_unit_terms():
+def test_lowrank_matrices_have_the_given_rank_and_unit_terms():
     module = cs.LowRank(rank=2).build((5, 6), (1, 8, 9))
     matrices = [embedding.matrices() for embedding in embeddings_of(module)]
     assert [tuple(stack.shape) for stack in matrices] == [(5, 8, 9), (6, 8, 9)]
@@ -38,7 +38,7 @@ def test_lowrank_matrices_have_the_told_rank_and_unit_terms():
     torch.testing.assert_close(single.flatten(1).norm(dim=1), torch.ones(3))
 
 
-def test_lowrank_adds_up_matrices_with_the_code_as_weights():
+def test_lowrank_sums_matrices_weighted_by_the_code():
     module = cs.LowRank(rank=2).build((5, 6), (1, 8, 8))
     code = torch.cat([0.5 * torch.eye(5)[1] + 2 * torch.eye(5)[3], torch.eye(6)[2]])[None]
     first, second = (embedding.matrices() for embedding in embeddings_of(module))
@@ -48,26 +48,26 @@ def test_lowrank_adds_up_matrices_with_the_code_as_weights():
 
 def test_lowrank_rank_beyond_the_image_is_refused(tiny_spec):
     data = {**tiny_spec.to_dict(), "decoder": {"kind": "lowrank", "rank": 9}}
-    with pytest.raises(cs.BadInput, match="decoder: rank = 9 is above the image's size, 8"):
+    with pytest.raises(cs.BadInput, match="decoder: rank = 9 exceeds the image's shorter side, 8"):
         cs.Spec.from_dict(data)
 
 
-def test_pixels_never_meet_in_the_pixelwise_decoder():
+def test_pixelwise_decoder_does_not_mix_pixels():
     module = cs.Pixelwise(depth=2, width=8).build((3,), (1, 4, 4))
     tokens = module.tokens(torch.rand(1, 3))
     tokens.retain_grad()
-    through = tokens
+    activation = tokens
     for layer in list(module)[1:]:
-        through = layer(through)
-    through[0, 0, 1, 2].backward()
-    touched = tokens.grad.abs().sum(2)[0] > 0
-    assert touched.nonzero().flatten().tolist() == [1 * 4 + 2]
+        activation = layer(activation)
+    activation[0, 0, 1, 2].backward()
+    contributing = tokens.grad.abs().sum(2)[0] > 0
+    assert contributing.nonzero().flatten().tolist() == [1 * 4 + 2]
 
 
-def test_every_pixel_has_a_position_of_its_own():
-    places = positions(13, 9, 16)
-    assert places.shape == (117, 16)
-    assert (torch.cdist(places, places) + torch.eye(117)).min() > 1e-2
+def test_every_pixel_has_a_distinct_position_encoding():
+    encoded = positions(13, 9, 16)
+    assert encoded.shape == (117, 16)
+    assert (torch.cdist(encoded, encoded) + torch.eye(117)).min() > 1e-2
 
 
 @pytest.mark.parametrize("cls", [cs.Pixelwise, cs.Transformer])
@@ -81,14 +81,14 @@ def test_heads_divide_the_width():
         cs.Transformer(width=8, heads=3)
 
 
-def test_image_encoder_is_trained_to_give_codes_and_measured_by_them(tiny_spec):
+def test_image_encoder_is_scored_on_codes(tiny_spec):
     from dataclasses import replace
 
     measured = cs.run(replace(tiny_spec, decoder=cs.ImageEncoder(width=4))).measures["error"]
     assert set(measured) == {"seen_code_mse", "heldout_code_mse", "seen_code_accuracy", "code_accuracy"}
 
 
-def test_autoencoder_is_measured_both_ways(tiny_spec):
+def test_autoencoder_is_scored_on_images_and_codes(tiny_spec):
     from dataclasses import replace
 
     decoder = cs.Autoencoder(cs.MLP(depth=1, width=8), width=4)

@@ -106,22 +106,24 @@ def test_written_toml_is_read_again(tiny_spec, tmp_path):
 
 
 def test_parts_that_do_not_fit_are_refused_before_training(tiny_spec):
-    with pytest.raises(ValidationError, match="holdout: hi = 9 lies outside"):
+    with pytest.raises(ValidationError, match="holdout: hi = 9 is outside"):
         replace(tiny_spec, holdout=cs.Square(2, 9))
-    with pytest.raises(ValidationError, match="encoding: Circle codes circular factors"):
+    with pytest.raises(ValidationError, match="encoding: Circle encodes circular factors"):
         replace(tiny_spec, encoding=cs.Circle())
     with pytest.raises(ValidationError, match=r"penalties.0: .*MLP has none"):
         replace(tiny_spec, penalties=(cs.Entropy(),))
 
 
 def test_absent_factors_are_refused_in_a_code_without_room(tiny_spec):
-    with pytest.raises(ValidationError, match=r"encoding: Rate.*no room for an absent factor, and '[xy]' is absent"):
+    with pytest.raises(
+        ValidationError, match=r"encoding: Rate.*cannot represent an absent factor, and '[xy]' is absent"
+    ):
         replace(tiny_spec, encoding=cs.Rate(), sampling=cs.Stripes())
 
 
 def test_absent_factors_are_refused_by_a_task_that_cannot_draw_them(tiny_spec):
     task = cs.RotationTask(digits=(1, 4), angles=6)
-    with pytest.raises(ValidationError, match="sampling: RotationTask cannot draw"):
+    with pytest.raises(ValidationError, match="sampling: RotationTask cannot render"):
         replace(tiny_spec, task=task, holdout=cs.Nothing(), encoding=cs.OneHot(), sampling=cs.Stripes())
 
 

@@ -61,15 +61,14 @@ def runs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(runs, tmp_path_factory):
     """Its report."""
-    asked, made = made_up()
-    return write_report(runs, asked, made, claims(), tmp_path_factory.mktemp("page") / "report.html").read_text()
+    return write_report(made_up(runs), tmp_path_factory.mktemp("page") / "report.html").read_text()
 
 
 def test_every_claim_figure_and_run_is_there(page):
     seen = text_of(page)
     for judgement in claims():
         assert judgement.statement in seen
-    assert "Known remark of 1." in seen
+    assert "Note on 1." in seen
     assert "2 of 4 claims" not in seen
     assert "What to look at in 1b." in seen
     assert "composcope reproduce 1b --preset tiny --store" in seen
@@ -97,8 +96,7 @@ def test_nothing_is_diagnosed_for_a_report(page, runs):
 
 
 def test_the_same_store_gives_the_same_bytes(page, runs, tmp_path):
-    asked, made = made_up()
-    assert write_report(runs, asked, made, claims(), tmp_path / "again.html").read_text() == page
+    assert write_report(made_up(runs), tmp_path / "again.html").read_text() == page
 
 
 def test_a_claim_shows_the_part_that_decides(page):
@@ -108,9 +106,9 @@ def test_a_claim_shows_the_part_that_decides(page):
 
 
 def test_an_empty_store_still_gives_a_page(store, tmp_path):
-    asked, _ = made_up()
-    seen = text_of(write_report(store, replace(asked, panels=()), [], [], tmp_path / "report.html").read_text())
-    assert "nothing can be said yet" in seen
+    empty = made_up(store, judgements=(), panels=(), rendered_panels=())
+    seen = text_of(write_report(empty, tmp_path / "report.html").read_text())
+    assert "there is no answer yet" in seen
     assert "The store holds no runs." in seen
 
 
@@ -125,10 +123,10 @@ def test_hostile_names_are_text(store, tmp_path):
     (store.folder / tiny(seed=3).run_id / "spec.json").write_text(
         json.dumps({"task": HOSTILE, "decoder": {"kind": HOSTILE}, "seed": HOSTILE})
     )
-    asked, made = made_up()
-    made[0].rows.append({"code": HOSTILE, "seed": 1, "error": 0.0})
-    hostile = claim(1, "reproduced", part("reproduced", [1.0], measure=HOSTILE), statement=HOSTILE, known=HOSTILE)
-    page = write_report(store, asked, made, [hostile], tmp_path / "report.html").read_text()
+    hostile = claim(1, "reproduced", part("reproduced", [1.0], measure=HOSTILE), statement=HOSTILE, note=HOSTILE)
+    made = made_up(store, judgements=[hostile])
+    made.panels[0].rows.append({"code": HOSTILE, "seed": 1, "error": 0.0})
+    page = write_report(made, tmp_path / "report.html").read_text()
     assert HOSTILE not in page
     assert text_of(page).count(HOSTILE) >= 6
 

@@ -27,13 +27,13 @@ def test_column_is_x_and_row_is_y():
     assert image.argmax() == 6 * 8 + 1
 
 
-def test_without_y_there_is_a_vertical_stripe():
+def test_absent_y_gives_a_vertical_stripe():
     image = cs.BumpTask(8, polarity="bright").render(torch.tensor([[3.0, torch.nan]]))[0, 0]
     expected = torch.exp(-((torch.arange(8) - 3.0) ** 2) / 2)
     torch.testing.assert_close(image, expected.expand(8, 8))
 
 
-def test_without_x_there_is_a_horizontal_stripe():
+def test_absent_x_gives_a_horizontal_stripe():
     image = cs.BumpTask(8, polarity="bright").render(torch.tensor([[torch.nan, 3.0]]))[0, 0]
     expected = torch.exp(-((torch.arange(8) - 3.0) ** 2) / 2)
     torch.testing.assert_close(image, expected[:, None].expand(8, 8))
@@ -54,27 +54,29 @@ def test_no_nan_reaches_a_gradient():
 
 def test_brightness_multiplies_the_foreground():
     task = cs.BumpTask(8, brightness=(0.25, 1.0))
-    faint, full, unsaid = task.foreground(task.render(torch.tensor([[3, 4, 0.25], [3, 4, 1.0], [3, 4, torch.nan]])))
+    faint, full, without_brightness = task.foreground(
+        task.render(torch.tensor([[3, 4, 0.25], [3, 4, 1.0], [3, 4, torch.nan]]))
+    )
     torch.testing.assert_close(faint, 0.25 * full)
-    torch.testing.assert_close(unsaid, full)
+    torch.testing.assert_close(without_brightness, full)
     assert [factor.name for factor in task.factors] == ["x", "y", "brightness"]
 
 
 @pytest.mark.parametrize("sigma", [0.7, 1.0, 2.5])
 @pytest.mark.parametrize("polarity", ["dark", "bright"])
-def test_real_valued_centres_are_found_to_a_fraction_of_a_pixel(sigma, polarity):
+def test_real_valued_centres_are_located_to_a_fraction_of_a_pixel(sigma, polarity):
     task = cs.BumpTask(16, sigma=sigma, polarity=polarity)
     centres = 1 + 13 * torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
     assert (task.locate(task.render(centres)) - centres).abs().max() < 0.02
 
 
-def test_a_broken_image_has_no_place():
+def test_an_image_with_nan_has_no_position():
     task = cs.BumpTask(8)
     images = task.render(torch.tensor([[3.0, 4.0], [3.0, 4.0]]))
     images[1, 0, 0, 0] = torch.nan
-    places = task.locate(images)
-    torch.testing.assert_close(places[0], torch.tensor([3.0, 4.0]), atol=0.01, rtol=0)
-    assert places[1].isnan().all()
+    positions = task.locate(images)
+    torch.testing.assert_close(positions[0], torch.tensor([3.0, 4.0]), atol=0.01, rtol=0)
+    assert positions[1].isnan().all()
 
 
 def test_a_blank_image_is_located_somewhere_finite():
@@ -104,7 +106,7 @@ def test_continuous_draws_never_fall_into_the_hole():
     assert ((drawn > 1.5) & (drawn < 5.5)).all(1).any()
 
 
-def test_wrong_number_of_latents_is_told():
+def test_wrong_number_of_latents_is_reported():
     with pytest.raises(ValueError, match=r"2 factors; latents have shape \(1, 3\)"):
         cs.BumpTask(8).render(torch.zeros(1, 3))
 
@@ -119,7 +121,7 @@ def test_bad_field_is_named(field, value):
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.5, 2.0), (1.0, 0.5), (0.5, 0.5)], ids=str)
-def test_brightness_lies_in_0_to_1_and_rises(values):
+def test_brightness_is_increasing_within_0_and_1(values):
     with pytest.raises(ValidationError, match="brightness"):
         cs.BumpTask(8, brightness=values)
 

@@ -37,7 +37,7 @@ def test_rows_may_come_in_any_order(images):
     assert torch.equal(shuffled.render(LATENTS), images)
 
 
-def test_lists_and_arrays_without_channels_are_taken(images):
+def test_lists_and_arrays_without_channels_are_accepted(images):
     task = cs.TableTask(LATENTS.tolist(), images[:, 0].numpy().astype(np.float64), FACTORS)
     assert task.image_shape == (1, 4, 5)
     assert torch.equal(task.render(LATENTS), images)
@@ -49,12 +49,12 @@ def test_missing_combination_is_named(images):
         task.render(LATENTS)
 
 
-def test_value_that_is_no_factor_value_is_named(task):
-    with pytest.raises(ValueError, match=r"a = 7 is none of its values, 0, 1, 2"):
+def test_value_that_is_not_a_factor_value_is_named(task):
+    with pytest.raises(ValueError, match=r"a = 7 is not one of the factor's values, 0, 1, 2"):
         task.render(torch.tensor([[7.0, 0.5]]))
 
 
-def test_stripes_are_kept_apart_from_the_grid(images):
+def test_stripes_are_not_part_of_the_grid(images):
     latents = torch.cat([LATENTS, torch.tensor([[1.0, torch.nan]])])
     task = cs.TableTask(latents, torch.cat([images, torch.ones(1, 1, 4, 5)]), FACTORS)
     assert torch.equal(task.grid(), LATENTS)
@@ -67,7 +67,7 @@ def test_stripes_are_kept_apart_from_the_grid(images):
         (LATENTS, (5, 1, 4, 4), r"6 latents need shape \(6, c, h, w\)"),
         (LATENTS[:, :1], (6, 1, 4, 4), r"2 factors need shape \(n, 2\)"),
         (torch.cat([LATENTS[:5], LATENTS[:1]]), (6, 1, 4, 4), "occurs twice"),
-        (LATENTS + 0.25, (6, 1, 4, 4), "none of its values"),
+        (LATENTS + 0.25, (6, 1, 4, 4), "not one of the factor's values"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(latents, shape, complaint):
@@ -82,13 +82,13 @@ def test_nan_pixels_are_refused(images):
 
 
 def test_saved_table_loads_unchanged(saved):
-    found = cs.TableTask.load(saved.file)
-    assert found == saved
-    assert found.factors == FACTORS
+    loaded = cs.TableTask.load(saved.file)
+    assert loaded == saved
+    assert loaded.factors == FACTORS
     assert cs.Task.from_dict(saved.to_dict()) == saved
 
 
-def test_a_table_without_a_file_cannot_be_written_down(task):
+def test_a_table_without_a_file_cannot_be_part_of_a_spec(task):
     with pytest.raises(ValueError, match=r"task.save\(.table.npz.\)"):
         task.to_dict()
 
@@ -97,7 +97,7 @@ def spec_of(task):
     return cs.Spec(task=task, holdout=cs.Box({"a": (1, 1), "b": (1.5, 1.5)}), encoding=cs.OneHot(), decoder=cs.MLP())
 
 
-def test_run_id_depends_on_contents_and_not_on_the_place(task, tmp_path):
+def test_run_id_depends_on_contents_and_not_on_the_path(task, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     here, there = task.save(tmp_path / "a.npz"), task.save(tmp_path / "elsewhere" / "b.npz")
     assert spec_of(here).run_id == spec_of(there).run_id
@@ -110,7 +110,7 @@ def test_polarity_is_part_of_the_run_id(task, tmp_path):
     assert spec_of(dark).run_id != spec_of(task.save(tmp_path / "bright.npz")).run_id
 
 
-def test_changed_file_is_noticed(saved):
+def test_changed_file_is_detected(saved):
     written = spec_of(saved).to_dict()
     cs.TableTask(LATENTS, saved.images / 2, FACTORS).save(saved.file)
     with pytest.raises(cs.BadInput, match="has changed"):
@@ -128,7 +128,7 @@ def test_file_that_changes_under_a_loaded_table_does_not_change_its_id(saved):
 
 
 @pytest.mark.parametrize("content", [b"", b"no table", b"PK\x03\x04 half a zip"], ids=["empty", "text", "cut"])
-def test_a_file_that_is_no_table_is_refused(content, tmp_path):
+def test_a_file_that_is_not_a_table_is_refused(content, tmp_path):
     path = tmp_path / "table.npz"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"table.npz. is not a table"):
@@ -148,6 +148,6 @@ def test_pickled_arrays_are_never_loaded(tmp_path):
         cs.TableTask.load(path)
 
 
-def test_saving_where_no_folder_is_says_so(task, tmp_path):
+def test_saving_to_a_missing_folder_is_an_error(task, tmp_path):
     with pytest.raises((OSError, ValueError), match="nowhere"):
         task.save(tmp_path / "nowhere" / "table.npz")

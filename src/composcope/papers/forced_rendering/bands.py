@@ -14,7 +14,7 @@ Maps = Float[Tensor, "_ height width"]
 
 
 def axis_variances(maps: Maps) -> Float[Tensor, "_ 3"]:
-    """Each map's variance over its entries in three: told by the column alone, by the row alone, by neither alone.
+    """Each map's variance over its entries in three parts: due to the column alone, to the row alone, to neither alone.
 
     >>> axis_variances(torch.tensor([[[0.0, 2.0], [0.0, 2.0]]])).tolist()
     [[1.0, 0.0, 0.0]]
@@ -28,8 +28,8 @@ def axis_variances(maps: Maps) -> Float[Tensor, "_ 3"]:
 def own_axis_share(of_x: Maps, of_y: Maps) -> float | None:
     """sum of Var(map | column alone) over x's maps and of Var(map | row alone) over y's, over the sum of all Var.
 
-    1 if x's maps are upright bands and y's level ones, whatever their profile; 1 / (n + 1) for noise of side n. Faint
-    maps count for little. None if no map varies.
+    1 if x's maps are vertical bands and y's horizontal ones, whatever their profile; 1 / (n + 1) for noise of side n.
+    Faint maps count for little. None if no map varies.
     """
     x, y = axis_variances(of_x), axis_variances(of_y)
     total = (x.sum() + y.sum()).item()

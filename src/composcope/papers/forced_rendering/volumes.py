@@ -1,68 +1,158 @@
-"""How even the volume element of each layer is over the latent plane, with a cure and without."""
+"""The volume element of each layer over the latent plane: maps, and how even it is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.diagnosis.layers import Geometry, LayerDiagnosis
 from composcope.experiments.run import Run
-from composcope.measures.geometry import FLOOR, grid_metric, volume_element
+from composcope.measures.geometry import FLOOR
 from composcope.measures.grid import grid_sizes, on_grid
-from composcope.papers.forced_rendering.layers import Curves, VolumeMaps, by_layer, volumes
+from composcope.papers.forced_rendering.base import heldout_map
+from composcope.papers.forced_rendering.layers import (
+    Curves,
+    by_layer,
+    group_and_label,
+    nan_if_none,
+    true_geometry,
+    volume_gap,
+)
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
+from composcope.study.plan import Key, label_of
+from composcope.study.statistics import interval
+
+
+@dataclass(frozen=True)
+class VolumeMaps:
+    """One network's volume element over (x, y), layer by layer.
+
+    - `maps`: log10 dv minus its mean over seen points, for the smallest seed; volumes below `floor` count as `floor`.
+    - `gaps`: mean over held-out points minus that over seen ones, for every seed. `seen`: the means subtracted from the
+      maps.
+    - `floored`: points below the floor, for the smallest seed. `method`: how the derivatives were taken.
+    """
+
+    group: str
+    label: str
+    layers: tuple[str, ...]
+    maps: Float[Tensor, "layers x y"]
+    gaps: Curves
+    seen: Float[Tensor, "layers"]
+    heldout: Bool[Tensor, "x y"]
+    floor: float
+    floored: int
+    method: str
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """Volume maps of several networks."""
+
+    networks: tuple[VolumeMaps, ...]
+
+    def table(self) -> Rows:
+        """One row per network: the gap between held-out and seen points at the image, its interval, and by layer."""
+        rows: Rows = []
+        for network in self.networks:
+            mean, low, high = map(nan_if_none, interval(network.gaps[:, -1].tolist()))
+            rows.append(
+                {
+                    "network": f"{network.group}, {network.label}",
+                    "seeds": len(network.gaps),
+                    "gap of log10 volume at the image": mean,
+                    "low": low,
+                    "high": high,
+                    "gap by layer": " ".join(f"{gap:+.2f}" for gap in network.gaps.mean(0)),
+                    "mean log10 volume on seen points by layer": " ".join(f"{value:.2f}" for value in network.seen),
+                    "floor": network.floor,
+                    "points below the floor": network.floored,
+                    "derivatives": network.method,
+                }
+            )
+        return rows
+
+
+def volumes(evidence: Evidence) -> Volumes:
+    """Every network's volume maps from the code to the image."""
+    return Volumes(tuple(_volume_maps(key, runs) for key, runs in evidence.items()))
+
+
+def _volume_maps(key: Key, runs: Sequence[Run]) -> VolumeMaps:
+    first, factors = runs[0], runs[0].spec.task.factors
+    shapes = [layer.geometry for layer in first.diagnosis.layers.values()]
+    known = [shape for shape in shapes if shape is not None]
+    return VolumeMaps(
+        *group_and_label(key, first),
+        tuple(first.diagnosis.layers),
+        torch.stack([on_grid(_relative_logs(shape, first.split.mask), factors) for shape in shapes]),
+        torch.stack([by_layer(run, volume_gap) for run in runs]),
+        torch.tensor([nan_if_none(shape.volumes.seen if shape else None) for shape in shapes], dtype=torch.float64),
+        heldout_map(first),
+        known[0].volumes.floor if known else FLOOR,
+        sum(shape.volumes.floored for shape in known),
+        " and ".join(sorted({shape.method for shape in known})),
+    )
+
+
+def _relative_logs(shape: Geometry | None, heldout: Bool[Tensor, "points"]) -> Float[Tensor, "points"]:
+    """log10 max(dv, floor) minus its mean over seen points; NaN where a layer has no geometry."""
+    if shape is None:
+        return torch.full((len(heldout),), torch.nan, dtype=torch.float64)
+    logs = shape.volume.double().clamp(min=shape.volumes.floor).log10()
+    return logs - nan_if_none(shape.volumes.seen)
 
 
 @dataclass(frozen=True)
 class Evenness:
-    """Volume maps of some kinds of runs, by name, and their spread: by seed and layer.
+    """Volume maps of some kinds of runs, by the plan's keys, and their spread by seed and layer.
 
-    - `truth`: the map of the true images, by differences on the grid, less its mean over seen points: what a perfect
-      decoder has at its last layer.
+    - `truth`: the map of the true images minus its mean over seen points: what a perfect decoder has at its last layer.
     """
 
-    maps: dict[str, VolumeMaps]
-    spreads: dict[str, Curves]
+    maps: dict[Key, VolumeMaps]
+    spreads: dict[Key, Curves]
     truth: Float[Tensor, "x y"]
 
     def table(self) -> Rows:
+        """One row per kind of run and layer, means over seeds; the true images last."""
         rows: Rows = [
             {
-                "runs": name,
+                "runs": label_of(key),
                 "layer": layer,
-                "spread of log10 volume": self.spreads[name][:, place].mean().item(),
-                "held-out less seen": maps.gaps[:, place].mean().item(),
+                "spread of log10 volume": self.spreads[key][:, index].mean().item(),
+                "held-out minus seen": maps.gaps[:, index].mean().item(),
                 "seeds": len(maps.gaps),
             }
-            for name, maps in self.maps.items()
-            for place, layer in enumerate(maps.layers)
+            for key, maps in self.maps.items()
+            for index, layer in enumerate(maps.layers)
         ]
         heldout = next(iter(self.maps.values())).heldout
         gap = (self.truth[heldout].mean() - self.truth[~heldout].mean()).item()
         perfect = {"runs": "true images", "layer": "image", "spread of log10 volume": std(inner(self.truth))}
-        return [*rows, {**perfect, "held-out less seen": gap, "seeds": 1}]
+        return [*rows, {**perfect, "held-out minus seen": gap, "seeds": 1}]
 
 
 def evenness(evidence: Evidence) -> Evenness:
     """The volume element of every kind of run, layer by layer, and that of a perfect decoder's images."""
-    run = evidence.first(next(iter(evidence)))
-    factors = run.spec.task.factors
-    heldout = on_grid(run.split.mask, factors)
-    true = logs(volume_element(grid_metric(run.truth, factors)), grid_sizes(factors))
+    run = evidence.any_run
+    task, heldout = run.spec.task, heldout_map(run)
+    true = logs(true_geometry(task, run.split.mask).volume, grid_sizes(task.factors))
     return Evenness(
         maps=dict(zip(evidence, volumes(evidence).networks, strict=True)),
-        spreads={name: torch.stack([spreads(run) for run in runs]) for name, runs in evidence.items()},
+        spreads={key: torch.stack([spreads(run) for run in runs]) for key, runs in evidence.items()},
         truth=true - true[~heldout].mean(),
     )
 
 
 def spreads(run: Run) -> Float[Tensor, "layers"]:
-    """Of every layer, the spread of log10 volume: its standard deviation over the grid without its border.
+    """The spread of log10 volume in every layer: its standard deviation over the grid without its border.
 
-    0 for a layer stretched evenly. Without the border, since differences there are one-sided: a one-hot code, as even
-    as can be, would have 0.14.
+    0 for a layer stretched evenly. Without the border, since differences there are one-sided: a one-hot code, which is
+    perfectly even, would have 0.14.
     """
 
     def spread(layer: LayerDiagnosis) -> float:
@@ -72,7 +162,7 @@ def spreads(run: Run) -> Float[Tensor, "layers"]:
 
 
 def mean_spread(run: Run) -> float:
-    """The spread's mean over all layers after the code."""
+    """The mean spread over all layers after the code."""
     return spreads(run)[1:].mean().item()
 
 

@@ -1,1 +1,0 @@
-"""Numbers -> pictures; one file a figure. Nothing here trains or measures."""

@@ -1,0 +1,195 @@
+"""How layers are drawn: a measure's curve from the code to the image, and maps of the volume over (x, y)."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from composcope.papers.forced_rendering.layers import FACTORIZATION, OTHERS, Network, Profiles, nan_if_none
+from composcope.papers.forced_rendering.volumes import VolumeMaps, Volumes
+from composcope.study.drawing import COLOURS, COLUMN, PAGE, figure, outline
+from composcope.study.statistics import interval
+
+UNTRAINED = "#999999"
+LABELS = {
+    "probe R2, cross-validated": "$R^2$, cross-validated",
+    "probe R2, seen to held-out": "$R^2$, seen to held-out",
+    "factorization": "factorization",
+}
+SIGNED = "PRGn"  # purple where there is less volume than on seen points, green where there is more
+SCALE = 1.0  # powers of ten to either side of no difference, the same in every volume map
+
+
+def draw_relative(profiles: Profiles) -> Figure:
+    """One code's networks over relative depth, so that all run from 0 to 1; one axes per measure."""
+    measures, lines = profiles.measures, math.ceil((len(profiles.networks) + 2) / 4)
+    drawn = figure(COLUMN, 2.1 + 0.14 * lines)
+    drawn.suptitle(f"{profiles.groups[0]} code", x=0.01, ha="left", fontsize=8, fontweight="bold")
+    grid = drawn.add_gridspec(2, len(measures), height_ratios=[1.9, 0.14 * lines])
+    for column, measure in enumerate(measures):
+        axes = drawn.add_subplot(grid[0, column])
+        _draw_curves(axes, profiles.networks, measure, relative=True)
+        _finish(axes, profiles, measure)
+        axes.set(title=LABELS[measure], xlabel="layer / last layer")
+    _draw_legend(drawn.add_subplot(grid[1, :]), axes, "upper center", 4)
+    return drawn
+
+
+def draw_profiles(profiles: Profiles) -> Figure:
+    """All networks over the layer's index: a row per group, a column per measure."""
+    groups, measures = profiles.groups, profiles.measures
+    drawn = figure(PAGE, 1.75 * len(groups) + 0.1)
+    ratios = [1.0] * len(measures) + [0.45]
+    grid = drawn.subplots(len(groups), len(ratios), width_ratios=ratios, squeeze=False)
+    for row, group in zip(grid, groups, strict=True):
+        networks = [network for network in profiles.networks if network.group == group]
+        for axes, measure in zip(row, measures, strict=False):
+            _draw_curves(axes, networks, measure, relative=False)
+            _finish(axes, profiles, measure)
+            axes.set(ylabel=LABELS[measure], xlabel="layer (0: code; dot: image)")
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        row[0].set_title(group if group == OTHERS else f"{group} code", loc="left", fontweight="bold")
+        _draw_legend(row[-1], row[0], "center left", 1)
+    return drawn
+
+
+def _draw_curves(axes: Axes, networks: Sequence[Network], measure: str, relative: bool) -> None:
+    """A line per network with its interval over seeds, and grey lines for the same networks before training."""
+    for network in networks:
+        untrained = network.untrained[measure].mean(0)
+        axes.plot(
+            _depths(len(network.layers), relative),
+            untrained,
+            color=UNTRAINED,
+            linewidth=0.8,
+            zorder=1,
+            label="untrained",
+        )
+    for colour, network in zip(_colours(networks), networks, strict=True):
+        depths, curves = _depths(len(network.layers), relative), network.trained[measure]
+        mean, low, high = (torch.tensor(bound) for bound in zip(*map(_interval, curves.T), strict=True))
+        if len(curves) > 1:
+            axes.fill_between(depths, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.plot(depths, mean, color=colour, linewidth=1.1, label=network.label)
+        axes.plot(depths[-1:], mean[-1:], "o", color=colour, markersize=3)
+
+
+def _finish(axes: Axes, profiles: Profiles, measure: str) -> None:
+    """The true images' score as a dotted line; factorization over its whole range, R^2 from 0, or at the lowest -1."""
+    axes.axhline(profiles.truth[measure], color="black", linewidth=0.8, linestyle=":", zorder=0, label="true images")
+    if measure in FACTORIZATION:
+        axes.set(ylim=(0.5, 1.02), yticks=[0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+        return
+    curves = [part[measure] for network in profiles.networks for part in (network.trained, network.untrained)]
+    lowest = min(curve.nan_to_num(0).min().item() for curve in curves)
+    axes.set_ylim(0 if lowest >= 0 else max(lowest - 0.05, -1), 1.04)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[2, 5, 10]))
+
+
+def _depths(layers: int, relative: bool) -> Tensor:
+    """Each layer's index, or its share of the last one."""
+    indices = torch.arange(layers, dtype=torch.float64)
+    return indices / (layers - 1) if relative else indices
+
+
+def _interval(values: Tensor) -> tuple[float, float, float]:
+    mean, low, high = map(nan_if_none, interval(values.tolist()))
+    return mean, low, high
+
+
+def _colours(networks: Sequence[Network]) -> Sequence[object]:
+    """From dark to light with depth; the other decoders have no order and take the palette."""
+    if networks[0].group == OTHERS:
+        return COLOURS[: len(networks)]
+    return [matplotlib.colormaps["viridis"](share) for share in np.linspace(0, 0.88, len(networks))]
+
+
+def _draw_legend(target: Axes, source: Axes, where: Literal["upper center", "center left"], columns: int) -> None:
+    """The labels of the lines of other axes, each once; what they are compared with comes last."""
+    target.set_axis_off()
+    handles = {label: handle for handle, label in zip(*source.get_legend_handles_labels(), strict=True)}
+    handles |= {label: handles.pop(label) for label in ("untrained", "true images")}
+    target.legend(
+        handles.values(),
+        [label.replace(" (", "\n(") for label in handles],
+        loc=where,
+        ncols=columns,
+        frameon=False,
+        fontsize=6.5,
+        handlelength=1.2,
+        columnspacing=1,
+        borderpad=0,
+    )
+
+
+def draw_volumes(volumes: Volumes) -> Figure:
+    """A row per network, a column per layer with the image last; the number above a map is its gap."""
+    networks = volumes.networks
+    columns = max(len(network.layers) for network in networks)
+    headed = [index == 0 or _begins(networks[index - 1], network) for index, network in enumerate(networks)]
+    left, gap, below = 0.85, 0.05, 0.95
+    side = (PAGE - left) / max(columns, 5) - gap
+    tops = np.cumsum([0.17 + 0.12 * has_names + (index > 0) * side for index, has_names in enumerate(headed)])
+    drawn = Sheet(PAGE, tops[-1] + side + below)
+    for index, (top, network) in enumerate(zip(tops, networks, strict=True)):
+        numbers = [*range(len(network.layers) - 1), columns - 1]
+        row = [drawn.square(left + number * (side + gap), top, side) for number in numbers]
+        _draw_row(row, network, networks[index - 1].layers, headed[index])
+    row[0].set(xlabel="x", ylabel="y")
+    bar = drawn.box(PAGE / 2 - 1.2, tops[-1] + side + 0.27, 2.4, 0.09)
+    values = ScalarMappable(Normalize(-SCALE, SCALE), SIGNED)
+    drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-SCALE, 0, SCALE])
+    bar.set_xlabel(
+        "$\\log_{10} dv$ minus its mean on seen points\n(above each map: its mean in the outlined, held-out square)"
+    )
+    return drawn.paper
+
+
+def _begins(before: VolumeMaps, network: VolumeMaps) -> bool:
+    """Whether this row needs layer names of its own: a new code, or a decoder unlike the one before."""
+    return network.group != before.group or network.group == OTHERS
+
+
+def _draw_row(row: Sequence[Axes], network: VolumeMaps, layers_above: Sequence[str], headed: bool) -> None:
+    """One network's maps; layers are named where the row is headed or the row above does not have them."""
+    for axes, layer, values, gap in zip(row, network.layers, network.maps, network.gaps[0], strict=True):
+        axes.imshow(values.T.numpy(), origin="lower", cmap=SIGNED, vmin=-SCALE, vmax=SCALE, interpolation="nearest")
+        outline(axes, network.heldout)
+        named = headed or layer not in layers_above  # then there is no map above that the name would cover
+        axes.set_title(f"{layer}\n{gap:+.2f}" if named else f"{gap:+.2f}", fontsize=6, pad=1.5)
+    code = f"{network.group} code,\n" if headed and network.group != OTHERS else ""
+    label = code + network.label.replace(" (", "\n(")
+    row[0].annotate(label, (0, 0.5), (-14, 0), "axes fraction", "offset points", ha="right", va="center", fontsize=6.5)
+
+
+class Sheet:
+    """A figure with axes at fixed positions, in inches from the upper left.
+
+    A layout engine takes half a minute for a hundred axes.
+    """
+
+    def __init__(self, width: float, height: float) -> None:
+        self.paper, self.width, self.height = figure(width, height), width, height
+        self.paper.set_layout_engine(None)
+
+    def box(self, left: float, top: float, width: float, height: float) -> Axes:
+        """Empty axes."""
+        bottom = self.height - top - height
+        return self.paper.add_axes((left / self.width, bottom / self.height, width / self.width, height / self.height))
+
+    def square(self, left: float, top: float, side: float) -> Axes:
+        """Empty square axes for an image, in a thin frame."""
+        axes = self.box(left, top, side, side)
+        axes.set(xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set(visible=True, linewidth=0.5, color="#888888")
+        return axes

@@ -1,0 +1,148 @@
+"""Figures 3 and 6 drawn: low-rank embeddings, their volume and the ablation of their penalties."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from torch import Tensor
+
+from composcope.papers.forced_rendering.drawing_volumes import draw_evenness
+from composcope.papers.forced_rendering.lowrank.numbers import Ablation, Embeddings, Terms, Walkthrough
+from composcope.papers.forced_rendering.volumes import Evenness
+from composcope.study.drawing import COLOURS, COLUMN, PAGE, figure, show_image
+from composcope.study.plan import Key
+
+TITLES: dict[Key, str] = {
+    "none": "no penalty",
+    "entropy": "entropy",
+    "variance": "variance",
+    "both": "both penalties",
+}
+COLOUR = dict(zip(TITLES, COLOURS, strict=False))
+MARKER = dict(zip(TITLES, "os^D", strict=True))
+BLANK = "#666666"
+ARROW = "→"
+LEGEND = "red: positive, blue: negative; every matrix on its own scale"
+
+
+def show_matrix(axes: Axes, matrix: Tensor) -> None:
+    """A signed matrix on its own scale with the origin at the lower left, white at 0."""
+    limit = max(float(matrix.abs().max()), 1e-9)
+    axes.imshow(matrix.numpy(), origin="lower", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set(visible=True, linewidth=0.5, color="#888888")
+
+
+def draw_walkthrough(numbers: Walkthrough) -> Figure:
+    """From left to right: the codes, a value's matrix as a sum of products, the conv layers, the image."""
+    layers = list(numbers.hidden)
+    ratios = [0.22, 0.35, 0.22, 0.8, 1.0, 1.15, 1.0, 0.35, *[1.0] * len(layers), 0.35, 1.5, 1.5]
+    drawn = figure(PAGE, 1.65)
+    grid = drawn.add_gridspec(2, len(ratios), width_ratios=ratios)
+    for row, (factor, value) in enumerate(zip(numbers.terms, numbers.point, strict=True)):
+        cells = [drawn.add_subplot(grid[row, column]) for column in range(8 + len(layers))]
+        _draw_terms(cells, numbers.terms[factor], with_titles=row == 0)
+        hot = torch.zeros(numbers.size, 1)
+        hot[value] = 1
+        show_matrix(cells[0], hot)
+        cells[0].set_aspect("auto")
+        cells[0].set_ylabel(f"{factor} = {value}")
+        for axes, name in zip(cells[8:], layers, strict=True):
+            _draw_channel(axes, numbers.hidden[name], row, name)
+    _write(drawn.add_subplot(grid[:, 8 + len(layers)]), ARROW)
+    for offset, (title, image) in enumerate((("image", numbers.image), ("truth", numbers.truth))):
+        axes = drawn.add_subplot(grid[:, 9 + len(layers) + offset])
+        show_image(axes, image)
+        axes.set_title(title)
+    return drawn
+
+
+def _draw_terms(cells: Sequence[Axes], terms: Terms, with_titles: bool) -> None:
+    """v lambda u^T + the other terms = W."""
+    for cell, matrix in ((2, terms.v[0][:, None]), (4, terms.u[0][None]), (6, terms.matrix)):
+        show_matrix(cells[cell], matrix)
+    cells[2].set_aspect("auto")
+    cells[4].set_aspect(len(terms.u[0]) / 5)
+    _write(cells[1], ARROW)
+    _write(cells[3], f"$\\times$ {terms.weight[0]:.2f} $\\times$")
+    _write(cells[5], f"+ {len(terms.weight) - 1} more\n({terms.shares[1:].sum():.1%})\n=")
+    _write(cells[7], ARROW)
+    if with_titles:
+        for cell, title in ((0, "code"), (2, "$v$"), (3, "$\\lambda$"), (4, "$u^T$"), (6, "$W$")):
+            cells[cell].set_title(title)
+
+
+def _draw_channel(axes: Axes, maps: Tensor, channel: int, name: str) -> None:
+    """One channel of a layer; empty if the layer has fewer."""
+    if channel < len(maps):
+        show_matrix(axes, maps[channel])
+    else:
+        axes.set_axis_off()
+    if channel == 0:
+        axes.set_title(name)
+
+
+def _write(axes: Axes, text: str) -> None:
+    """Text instead of a plot."""
+    axes.set_axis_off()
+    size = 12 if text == ARROW else 7
+    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=size, transform=axes.transAxes)
+
+
+def draw_pair(numbers: Embeddings) -> Figure:
+    """x above y, without penalties on the left."""
+    drawn = figure(COLUMN, 3.4)
+    grid = drawn.subplots(2, len(numbers.shown), squeeze=False)
+    for column, (key, stacks) in enumerate(numbers.shown.items()):
+        for axes, stack in zip(grid[:, column], stacks.values(), strict=True):
+            show_matrix(axes, stack[0])
+            axes.set_xlabel("column (along x)", fontsize=7)
+        # Means over all values, both factors and seeds, not of the matrices shown.
+        rank, share = np.mean(numbers.ranks[key]), np.mean(numbers.own_axes[key])
+        title = f"{TITLES[key]}\neffective rank {rank:.2f}\nalong own axis {share:.0%}"
+        grid[0, column].set_title(title, fontsize=7)
+    for axes, factor in zip(grid[:, 0], next(iter(numbers.shown.values())), strict=True):
+        axes.set_ylabel(f"embedding of {factor} = {numbers.values[0]}\nrow (along y)", fontsize=7)
+    drawn.suptitle(LEGEND, fontsize=6.5, color=BLANK)
+    return drawn
+
+
+def draw_several(numbers: Embeddings) -> Figure:
+    """One row per factor and kind of run, one column per value."""
+    rows = [(key, factor) for key, stacks in numbers.shown.items() for factor in stacks]
+    drawn = figure(PAGE, 0.3 + 1.12 * len(rows))
+    grid = drawn.subplots(len(rows), len(numbers.values), squeeze=False)
+    for cells, (key, factor) in zip(grid, rows, strict=True):
+        for axes, value, matrix in zip(cells, numbers.values, numbers.shown[key][factor], strict=True):
+            show_matrix(axes, matrix)
+            axes.set_title(f"{factor} = {value}", fontsize=7, pad=2)
+        cells[0].set_ylabel(f"{TITLES[key]}\nembedding of {factor}", fontsize=7)
+    drawn.suptitle(LEGEND, fontsize=6.5, color=BLANK)
+    return drawn
+
+
+def draw_ablation(numbers: Ablation) -> Figure:
+    """Error on seen against held-out points, one dot per seed; beside it the held-out accuracy."""
+    drawn = figure(PAGE, 2.5)
+    errors, accuracies = drawn.subplots(1, 2, width_ratios=(3, 2))
+    for index, key in enumerate(numbers.seeds):
+        look = {"color": COLOUR[key], "marker": MARKER[key], "linestyle": "none", "markersize": 5, "alpha": 0.85}
+        errors.plot(numbers.seen[key], numbers.heldout[key], label=TITLES[key], **look)
+        count = len(numbers.accuracy[key])
+        accuracies.plot(index + np.linspace(-0.15, 0.15, count) * (count > 1), numbers.accuracy[key], **look)
+    errors.axhline(numbers.blank, color=BLANK, linestyle=":", linewidth=1, label="blank image, held out")
+    errors.set(xscale="log", yscale="log", xlabel="MSE on seen (x, y)", ylabel="MSE on held-out (x, y)")
+    drawn.legend(loc="outside upper center", ncols=5, fontsize=7, frameon=False)
+    accuracies.set(ylim=(-0.04, 1.04), ylabel="held-out bumps within 1 pixel", xlim=(-0.5, len(numbers.seeds) - 0.5))
+    accuracies.set_xticks(range(len(numbers.seeds)), [TITLES[key].replace(" ", "\n") for key in numbers.seeds])
+    accuracies.yaxis.set_major_formatter(PercentFormatter(1))
+    return drawn
+
+
+def draw_volume(numbers: Evenness) -> Figure:
+    """Volume maps without penalties above those with both."""
+    return draw_evenness(numbers, TITLES)

@@ -1,0 +1,117 @@
+"""Figure 4c drawn: images needed against the image's side, and the accuracies behind them."""
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
+
+from composcope.papers.forced_rendering.scaling.numbers import LAWS, Scaling, Summary, over_seeds
+from composcope.papers.forced_rendering.scaling.plan import KINDS
+from composcope.papers.forced_rendering.scaling.search import ENOUGH
+from composcope.study.drawing import COLOURS, PAGE, figure
+
+LOOK = {"bumps": (COLOURS[0], "o", "bumps alone"), "stripes": (COLOURS[1], "s", "stripes")}
+
+
+def draw_scaling(numbers: Scaling) -> Figure:
+    """Thresholds on the left, accuracy against the number of images on the right."""
+    drawn = figure(PAGE, 2.5)
+    grid = drawn.add_gridspec(1, 3, width_ratios=[1.35, 1, 1])
+    _draw_thresholds(drawn.add_subplot(grid[0, 0]), numbers)
+    left = None
+    for column, kind in enumerate(KINDS, start=1):
+        left = drawn.add_subplot(grid[0, column], sharey=left)
+        _draw_accuracies(left, numbers, kind)
+    return drawn
+
+
+def _draw_thresholds(axes: Axes, numbers: Scaling) -> None:
+    """Mean and interval over seeds, every seed as a small mark, and the paper's power laws through the first mean.
+
+    A size for which some seeds have only a bound has no mean.
+    """
+    for kind in KINDS:
+        colour, marker, label = LOOK[kind]
+        shown = {size: numbers.threshold(kind, size) for size in numbers.sizes}
+        known = {size: summary for size, summary in shown.items() if summary.sign != "?"}
+        _draw_seeds(axes, numbers, kind)
+        if not known:
+            continue
+        power = over_seeds(list(numbers.exponents(kind).values()))
+        exact = {size: summary for size, summary in known.items() if not summary.sign}
+        sizes, means = list(exact), np.array([2**summary.mean for summary in exact.values()])
+        ends = np.array([[2**summary.low, 2**summary.high] for summary in exact.values()]).reshape(-1, 2).T
+        axes.errorbar(
+            sizes,
+            means,
+            np.abs(ends - means),
+            color=colour,
+            marker=marker,
+            markersize=4.5,
+            linewidth=1.3,
+            capsize=2.5,
+            label=f"{label}: {_power(power)}",
+        )
+        first = min(known)
+        guide = np.array([first, max(numbers.sizes)])
+        law = 2 ** known[first].mean * (guide / first) ** LAWS[kind]
+        axes.plot(guide, law, color=colour, linestyle=(0, (2, 2)), linewidth=0.9)
+        name = "N" if LAWS[kind] == 1 else f"N$^{LAWS[kind]}$"
+        axes.annotate(name, (guide[1], law[1]), (3, 0), textcoords="offset points", color=colour, va="center")
+    axes.set(xscale="log", xlabel="image side N, pixels", ylabel=f"training images for {ENOUGH:.0%} within 1 pixel")
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
+    _ticks(axes, numbers.sizes)
+    axes.margins(0.12)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=7, loc="upper left")
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** 0.28)  # room for the legend
+
+
+def _draw_seeds(axes: Axes, numbers: Scaling, kind: str) -> None:
+    """One faint mark per seed; an arrow up from the cap if it was not enough, down if the smallest count was."""
+    colour, marker, _ = LOOK[kind]
+    for search in numbers.of(kind):
+        if search.finished:
+            unreached = search.threshold is None
+            count = search.counts[-1] if search.threshold is None else search.threshold
+            sign = "$\\uparrow$" if unreached else "$\\downarrow$" if count == search.counts[0] else marker
+            size = 8 if sign != marker else 3.5
+            axes.plot(search.size, count, marker=sign, color=colour, markersize=size, alpha=0.55, markeredgewidth=0)
+
+
+def _power(power: Summary) -> str:
+    """The fitted power of N with its interval."""
+    if power.sign == "?":
+        return "no exponent"
+    if power.sign:
+        return f"exponent {'≥' if power.sign == '>=' else '≤'} {power.mean:.1f}"
+    return f"exponent {power.mean:.1f} [{power.low:.1f}, {power.high:.1f}]"
+
+
+def _draw_accuracies(axes: Axes, numbers: Scaling, kind: str) -> None:
+    """One line per seed, darker for larger images, as far as the search went."""
+    shades = colormaps["viridis"](np.linspace(0.85, 0.0, max(2, len(numbers.sizes))))
+    for shade, size in zip(shades, numbers.sizes, strict=False):
+        for index, search in enumerate(numbers.of(kind, size)):
+            tried = search.counts[: len(search.accuracies)]
+            label = f"N = {size}" if index == 0 else None
+            axes.plot(tried, search.accuracies, marker=".", markersize=4, linewidth=0.8, color=shade, label=label)
+    axes.axhline(ENOUGH, color="#888888", linewidth=0.8, linestyle=(0, (4, 2)))
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
+    axes.set(xlabel="training images", ylim=(-0.03, 1.05), title=LOOK[kind][2])
+    axes.tick_params(labelleft=kind == KINDS[0])
+    if kind == KINDS[0]:
+        axes.set_ylabel("held-out images within 1 pixel")
+    elif numbers.of(kind):
+        axes.legend(frameon=False, fontsize=7, loc="lower right", handlelength=1.2)
+
+
+def _ticks(axes: Axes, sizes: list[int]) -> None:
+    """Ticks at the sizes tried only."""
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,105 @@
+"""What figure 4c shows: the number of training images needed by image size, and how it grows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from composcope.papers.forced_rendering.scaling.plan import KINDS
+from composcope.papers.forced_rendering.scaling.search import Bounds, Search, searches_of
+from composcope.study.evidence import Evidence
+from composcope.study.panel import Rows
+from composcope.study.statistics import interval
+
+LAWS = {"bumps": 3, "stripes": 1}  # the paper's powers of N
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A mean over seeds and its interval; depending on `sign` only a bound of the mean, or "?" if nothing is known."""
+
+    sign: Literal["", ">=", "<=", "?"]
+    mean: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+def over_seeds(bounds: Sequence[Bounds]) -> Summary:
+    """The mean over seeds; the mean of the lower bounds if one has no upper bound, and vice versa."""
+    open_above = any(math.isinf(bound.high) for bound in bounds)
+    open_below = any(math.isinf(bound.low) for bound in bounds)
+    mean, low, high = interval([bound.low if open_above else bound.high for bound in bounds])
+    if mean is None or low is None or high is None or (open_above and open_below):
+        return Summary("?")
+    if open_above or open_below:
+        return Summary(">=" if open_above else "<=", mean)
+    return Summary("", mean, low, high)
+
+
+def exponent(sizes: Sequence[int], thresholds: Sequence[Bounds]) -> Bounds:
+    """The power p of the least-squares line log threshold = p log size + c; bounds of thresholds give bounds of p.
+
+    >>> exponent([10, 20], [Bounds(7, 7), Bounds(56, 56)])
+    Bounds(low=3.0, high=3.0)
+    """
+    logs = np.log2(np.asarray(sizes, dtype=float))
+    centred = logs - logs.mean() if len(logs) else logs
+    if not centred.any():
+        return Bounds(-math.inf, math.inf)
+    low = high = 0.0
+    for weight, threshold in zip((centred / (centred**2).sum()).tolist(), thresholds, strict=True):
+        if weight:  # 0 times infinity would be NaN
+            ends = sorted((weight * threshold.log2().low, weight * threshold.log2().high))
+            low, high = low + ends[0], high + ends[1]
+    return Bounds(round(low, 12), round(high, 12))
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """All searches, and the thresholds and exponents that follow from them."""
+
+    searches: tuple[Search, ...]
+
+    def of(self, kind: str, size: int | None = None) -> list[Search]:
+        """The searches of one kind, of every size or of this one."""
+        return [search for search in self.searches if search.kind == kind and size in (None, search.size)]
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({search.size for search in self.searches})
+
+    def threshold(self, kind: str, size: int) -> Summary:
+        """log2 of the threshold over seeds."""
+        return over_seeds([search.bounds.log2() for search in self.of(kind, size)])
+
+    def exponents(self, kind: str) -> dict[int, Bounds]:
+        """The exponent for every seed."""
+        exponents: dict[int, Bounds] = {}
+        for seed in sorted({search.seed for search in self.of(kind)}):
+            own = [search for search in self.of(kind) if search.seed == seed]
+            exponents[seed] = exponent([search.size for search in own], [search.bounds for search in own])
+        return exponents
+
+    def table(self) -> Rows:
+        return [self._row(kind, size) for kind in KINDS for size in self.sizes]
+
+    def _row(self, kind: str, size: int) -> dict[str, object]:
+        count, power = self.threshold(kind, size), over_seeds(list(self.exponents(kind).values()))
+        return {
+            "training on": "bumps alone" if kind == "bumps" else kind,
+            "N": size,
+            "images needed": "-" if count.sign == "?" else f"{count.sign} {2**count.mean:.0f}".strip(),
+            "low": "-" if count.sign else f"{2**count.low:.0f}",
+            "high": "-" if count.sign else f"{2**count.high:.0f}",
+            "by seed": ", ".join(search.text for search in self.of(kind, size)),
+            "exponent": "-" if power.sign == "?" else f"{power.sign} {power.mean:.2f}".strip(),
+            "exponent low": "-" if power.sign else f"{power.low:.2f}",
+            "exponent high": "-" if power.sign else f"{power.high:.2f}",
+        }
+
+
+def scaling(evidence: Evidence) -> Scaling:
+    """The thresholds known so far."""
+    return Scaling(searches_of(evidence))

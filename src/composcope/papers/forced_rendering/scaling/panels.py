@@ -1,0 +1,23 @@
+"""Figure 4c."""
+
+from composcope.papers.forced_rendering.scaling.drawing import draw_scaling
+from composcope.papers.forced_rendering.scaling.numbers import scaling
+from composcope.papers.forced_rendering.scaling.plan import cells
+from composcope.papers.forced_rendering.scaling.search import needed
+from composcope.study.panel import Panel
+
+PANELS = (
+    Panel(
+        name="4c",
+        title="Images needed against image size",
+        see=(
+            "How steeply each line rises: bumps alone against the dashed cube, stripes against the dashed straight"
+            " line. Right: the accuracies behind it, one line per seed."
+        ),
+        plan=cells,
+        numbers=scaling,
+        draw=draw_scaling,
+        needed=needed,
+        diagnosed=False,
+    ),
+)

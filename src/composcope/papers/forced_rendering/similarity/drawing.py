@@ -1,0 +1,129 @@
+"""Figures 1d, 1e and 8: sums of seen images, and which images are alike."""
+
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from composcope.papers.forced_rendering.drawing_plane import draw_dots
+from composcope.papers.forced_rendering.similarity.numbers import HeldoutSimilarity, Matrices, Sums
+from composcope.study.drawing import COLOURS, MARK, PAGE, figure, show_image
+
+SCORES = {
+    "sum of parts": ("with their sum", COLOURS[0]),
+    "sum of parts, control": ("with sums of shuffled positions", "#888888"),
+    "truth": ("with the truth", COLOURS[2]),
+}
+
+
+def draw_sums(numbers: Sums) -> Figure:
+    """Left: held-out images beside the sum of their parts. Right: the correlation for every code, and its control."""
+    drawn = figure(PAGE, 2.9)
+    blocks: Any = drawn.subfigures(1, 2, width_ratios=[1.9, 1])
+    left, right = blocks
+    _draw_parts(left, numbers)
+    _draw_scores(right.subplots(), numbers)
+    return drawn
+
+
+def _draw_parts(block: Any, numbers: Sums) -> None:
+    """A row per point: the truth, the decoder's image, its images for x alone and y alone, and their sum."""
+    stacks = {
+        "truth": numbers.truth,
+        "decoder\nD(x, y)": numbers.drawn,
+        "x alone\nD(x, mean y)": numbers.x_part,
+        "y alone\nD(mean x, y)": numbers.y_part,
+        "their sum": numbers.total,
+    }
+    top = max(stack.max().item() for name, stack in stacks.items() if name != "truth")
+    grid = block.subplots(len(numbers.points), len(stacks), squeeze=False)
+    for column, (title, stack) in enumerate(stacks.items()):
+        for row, point in enumerate(numbers.points):
+            axes = grid[row, column]
+            show_image(axes, -stack[row], -1.0 if title == "truth" else -top, 0.0)
+            axes.plot(point[0], point[1], "+", color=MARK, markersize=6, markeredgewidth=0.8)
+        grid[0, column].set_title(title)
+    for row, (point, score) in enumerate(zip(numbers.points, numbers.correlations.tolist(), strict=True)):
+        grid[row, 0].set_ylabel(f"x = {point[0]:g}\ny = {point[1]:g}", rotation=0, ha="right", va="center")
+        grid[row, -1].set_xlabel(f"correlation {score:.2f}", labelpad=2, fontsize=7)
+    scale = f"{numbers.code} code, held-out points (black is {top:.2f}, in the truth 1)"
+    block.suptitle(scale, x=0.01, ha="left", fontsize=8)
+
+
+def _draw_scores(axes: Any, numbers: Sums) -> None:
+    """One group per code: correlation with the sum, with sums of shuffled positions, and with the truth."""
+    codes = list(dict.fromkeys(row["code"] for row in numbers.scores))
+    lowest = 0.0
+    for at, code in enumerate(codes):
+        for index, (key, (_, colour)) in enumerate(SCORES.items()):
+            values = [row[key] for row in numbers.scores if row["code"] == code]
+            known = [float(value) for value in values if isinstance(value, float)]
+            draw_dots(axes, at + 0.27 * (index - 1), known, colour, 0.11)
+            lowest = min([lowest, *known])
+    axes.set_xticks(range(len(codes)), codes, rotation=20)
+    axes.set(ylabel="correlation of held-out images", ylim=(lowest - 0.05, 1.02), xlim=(-0.5, len(codes) - 0.5))
+    handles = [
+        matplotlib.lines.Line2D([], [], color=colour, linewidth=2, label=label) for label, colour in SCORES.values()
+    ]
+    axes.figure.legend(handles=handles, loc="outside upper center", frameon=False, fontsize=7)
+
+
+def draw_heldout_similarity(numbers: HeldoutSimilarity) -> Figure:
+    """Above, the kernels; below, the similarity of the decoder's images: held-out rows, seen columns."""
+    drawn = figure(PAGE, 3.6)
+    grid = drawn.subplots(2, 3)
+    titles = {
+        "binary": "binary kernel: same x or same y",
+        "binary smoothed": "the same, smoothed to bump width",
+        "product smoothed": "product kernel: x and y near",
+    }
+    for axes, (name, kernel) in zip(grid[0], numbers.kernels.items(), strict=True):
+        picture = _draw_slice(axes, kernel, 1.0)
+        axes.set_title(titles[name])
+    drawn.colorbar(picture, ax=grid[0], label="kernel", pad=0.01)
+    for axes, (name, similarity) in zip(grid[1], numbers.similarities.items(), strict=True):
+        # Without the largest values, which would leave the rest of the matrix black.
+        top = float(np.quantile(similarity.numpy(), 0.995)) or 1.0
+        picture = _draw_slice(axes, similarity, top)
+        axes.set_title(f"decoder: {name}")
+        bar = drawn.colorbar(picture, ax=axes, pad=0.02)
+        bar.ax.tick_params(labelsize=6)
+        binary, smoothed, product = (numbers.agreement[name, kernel] for kernel in numbers.kernels)
+        scores = f"correlation: binary {binary:.2f},\nsmoothed {smoothed:.2f}, product {product:.2f}"
+        axes.set_xlabel(f"seen images (by x, then y)\n{scores}", linespacing=1.3)
+    return drawn
+
+
+def _draw_slice(axes: Any, part: Tensor, top: float) -> Any:
+    axes.set(xticks=[], yticks=[], xlabel="seen images (by x, then y)", ylabel="held-out images")
+    return axes.imshow(part.numpy(), cmap="cividis", vmin=0, vmax=top, aspect="auto")
+
+
+def draw_matrices(numbers: Matrices) -> Figure:
+    """A row per code: cosine, distance and overlap of all images, seen ones first."""
+    drawn = figure(PAGE, 2.2 * len(numbers.grams))
+    titles = {"cosine": "cosine similarity", "l2": "L2 distance", "overlap": "pixel overlap (soft)"}
+    grid = drawn.subplots(len(numbers.grams), len(titles), squeeze=False)
+    for row, (code, grams) in zip(grid, numbers.grams.items(), strict=True):
+        for axes, (kind, gram) in zip(row, grams.items(), strict=True):
+            top = max(other[kind].max().item() for other in numbers.grams.values()) if kind == "l2" else 1.0
+            shades = "cividis_r" if kind == "l2" else "cividis"  # bright is alike, in distances too
+            picture = axes.imshow(gram.numpy(), cmap=shades, vmin=0, vmax=top, aspect="auto")
+            drawn.colorbar(picture, ax=axes, pad=0.02)
+            score = next(row[f"blocks, {kind}"] for row in numbers.scores if row["code"] == code)
+            axes.set_xlabel("" if score is None else f"block score {score:.3f}")
+            _mark_parts(axes, numbers.seen, len(gram))
+            axes.set_title(f"{code} code: {titles[kind]}")
+    return drawn
+
+
+def _mark_parts(axes: Any, seen: int, points: int) -> None:
+    """Lines between seen and held-out images, and their names."""
+    for line in (axes.axhline, axes.axvline):
+        line(seen - 0.5, color=MARK, linewidth=1)
+    middles = [seen / 2, (seen + points) / 2]
+    axes.set_xticks(middles, ["seen", "held out"])
+    axes.set_yticks(middles, ["seen", "held out"], rotation=90, va="center")
+    axes.tick_params(length=0)

@@ -1,0 +1,139 @@
+"""Figures 4e, 4f and 15 drawn: first-layer channels, and units' activation over (x, y) with its curves."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from torch import Tensor
+
+from composcope.papers.forced_rendering.layers import Network, nan_if_none
+from composcope.papers.forced_rendering.stripes.tuning import Channels, FirstLayers, Tunings, Unit
+from composcope.study.drawing import COLOURS, PAGE, figure, outline
+from composcope.study.plan import label_of
+from composcope.study.statistics import interval
+
+ALONG_X, ALONG_Y = COLOURS[0], COLOURS[1]
+MEASURES = {"stripe-likeness": COLOURS[0], "bump-likeness": COLOURS[1], "additive share": COLOURS[2]}
+
+
+def draw_first_layers(numbers: FirstLayers) -> Figure:
+    """One block per kind of run: a row per input, a column per channel; dark is silent."""
+    drawn = figure(PAGE, 0.62 * len(numbers.inputs) + 0.55)
+    blocks = drawn.subfigures(1, len(numbers.channels), squeeze=False, wspace=0.02)[0]
+    for block, (key, channels) in zip(blocks, numbers.channels.items(), strict=True):
+        grid = _draw_channels(block, channels)
+        if block is blocks[0]:
+            for axes, label in zip(grid[:, 0], numbers.inputs, strict=True):
+                axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=7)
+        share, before = np.mean(channels.bands), np.mean(channels.bands_before)
+        title = f"{label_of(key)}: {share:.0%} along own axis ({before:.0%} before training)"
+        block.suptitle(title, fontsize=8)
+    return drawn
+
+
+def _draw_channels(block: SubFigure, channels: Channels) -> np.ndarray:
+    """The channels of one kind of run on one scale; the axes."""
+    grid: np.ndarray = block.subplots(*channels.maps.shape[:2], squeeze=False)
+    top = max(float(channels.maps.max()), 1e-9)
+    for cells, maps in zip(grid, channels.maps, strict=True):
+        for axes, channel in zip(cells, maps, strict=True):
+            axes.imshow(channel.numpy(), origin="lower", cmap="magma", vmin=0, vmax=top)
+            _bare(axes)
+    for axes, index in zip(grid[0], channels.indices, strict=True):
+        axes.set_title(f"ch. {index}", fontsize=7, pad=2)
+    return grid
+
+
+def draw_typical(numbers: Tunings) -> Figure:
+    """One unit per layer with its curves, and the likeness of all units by layer."""
+    key, units = next(iter(numbers.units.items()))
+    drawn = figure(PAGE, 2.6)
+    left, right = drawn.subfigures(1, 2, squeeze=False, width_ratios=(2, 1))[0]
+    grid = left.subplots(2, len(units), height_ratios=(1.0, 0.8), squeeze=False)
+    for (above, below), (layer, shown) in zip(grid.T, units.items(), strict=True):
+        for unit in shown[:1]:
+            _draw_map(above, unit, numbers.heldout)
+            _draw_curves(below, unit)
+        above.set_title(layer, fontsize=7)
+        below.set_xlabel("x or y", fontsize=7)
+    grid[0, 0].set(xlabel="x", ylabel="y")
+    grid[1, 0].set_ylabel("mean activation", fontsize=7)
+    left.suptitle(f"{label_of(key)}: a typical unit of each layer", fontsize=8)
+    _add_legend(left, grid[1, 0], fontsize=7)
+    axes = right.subplots()
+    _draw_likeness(axes, numbers.likeness[key])
+    _add_legend(right, axes, fontsize=6.5)
+    return drawn
+
+
+def draw_units(numbers: Tunings) -> Figure:
+    """One block per kind of run, one row per layer, and two units of each layer: the map, then both curves."""
+    layers = list(next(iter(numbers.units.values())))
+    drawn = figure(PAGE, 0.78 * len(layers) + 0.45)
+    blocks = drawn.subfigures(1, len(numbers.units), squeeze=False, wspace=0.03)[0]
+    for block, (key, units) in zip(blocks, numbers.units.items(), strict=True):
+        _draw_block(block, units, numbers.heldout, with_names=block is blocks[0])
+        block.suptitle(label_of(key), fontsize=8)
+    _add_legend(drawn, blocks[0].axes[1], fontsize=7)
+    return drawn
+
+
+def _add_legend(part: Figure | SubFigure, axes: Axes, fontsize: float) -> None:
+    """The legend of these axes, below the whole part."""
+    handles, labels = axes.get_legend_handles_labels()
+    part.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=fontsize, frameon=False)
+
+
+def _draw_block(block: SubFigure, units: Mapping[str, Sequence[Unit]], heldout: Tensor, with_names: bool) -> None:
+    grid = block.subplots(len(units), 4, squeeze=False, width_ratios=(1, 1, 1, 1))
+    for cells, (layer, shown) in zip(grid, units.items(), strict=True):
+        for index, unit in enumerate(shown[:2]):
+            _draw_map(cells[2 * index], unit, heldout)
+            title = f"stripe {unit.stripe:.2f}, bump {unit.bump:.2f}"
+            cells[2 * index].set_title(title, fontsize=6, pad=2, loc="left")
+            _draw_curves(cells[2 * index + 1], unit)
+        if with_names:
+            cells[0].set_ylabel(layer, rotation=0, ha="right", va="center")
+
+
+def _draw_map(axes: Axes, unit: Unit, heldout: Tensor) -> None:
+    """The unit's activation over the latent plane."""
+    axes.imshow(unit.map.T.numpy(), origin="lower", cmap="viridis", interpolation="nearest")
+    outline(axes, heldout)
+    _bare(axes)
+
+
+def _draw_curves(axes: Axes, unit: Unit) -> None:
+    """Mean activation by x and by y."""
+    along_x, along_y = unit.curves
+    axes.plot(along_x.numpy(), color=ALONG_X, linewidth=1, label="by x, mean over y")
+    axes.plot(along_y.numpy(), color=ALONG_Y, linewidth=1, linestyle="--", label="by y, mean over x")
+    axes.set(xticks=[0, len(along_x) - 1], yticks=[])
+    axes.tick_params(labelsize=6)
+
+
+def _bare(axes: Axes) -> None:
+    """A thin frame without ticks."""
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set(visible=True, linewidth=0.5, color="#888888")
+
+
+def _draw_likeness(axes: Axes, network: Network) -> None:
+    """Each measure from the code to the image, with its interval over seeds; dashed, before training."""
+    positions = np.arange(len(network.layers))
+    for measure, colour in MEASURES.items():
+        intervals = [interval(_finite(column)) for column in network.trained[measure].T]
+        mean, low, high = np.array([[nan_if_none(value) for value in column] for column in intervals]).T
+        axes.plot(positions, mean, color=colour, marker="o", markersize=3, linewidth=1, label=measure)
+        axes.fill_between(positions, low, high, color=colour, alpha=0.25, linewidth=0)
+        axes.plot(positions, network.untrained[measure].nanmean(0), color=colour, linewidth=0.8, linestyle="--")
+    axes.plot([], [], color="#666666", linewidth=0.8, linestyle="--", label="before training")
+    axes.set_xticks(positions, network.layers, rotation=45, ha="right")
+    axes.set(ylim=(-0.03, 1.03), ylabel="mean over units")
+
+
+def _finite(column: Tensor) -> list[float]:
+    values: list[float] = column[column.isfinite()].tolist()
+    return values

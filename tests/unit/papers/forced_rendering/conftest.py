@@ -1,0 +1,28 @@
+"""Runs of the tiny preset, trained when a test first asks for them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from composcope.experiments.run import run as train
+from composcope.experiments.store import Store
+from composcope.papers.forced_rendering.presets import TINY
+from composcope.study.evidence import Evidence, RunCache
+from composcope.study.plan import Plan, specs_of
+from composcope.study.preset import Preset
+
+Gather = Callable[[Callable[[Preset], Plan]], Evidence]
+
+
+@pytest.fixture(scope="session")
+def gather(tmp_path_factory: pytest.TempPathFactory) -> Gather:
+    """`gather(plan)`: the evidence for a plan at the tiny preset, all of its runs trained."""
+    cache = RunCache(Store(tmp_path_factory.mktemp("runs")))
+
+    def gathered(plan: Callable[[Preset], Plan]) -> Evidence:
+        for spec in specs_of(plan(TINY)).values():
+            if not cache.store.has(spec.run_id):
+                train(spec, cache.store)
+        return cache.gather(TINY, plan(TINY))
+
+    return gathered

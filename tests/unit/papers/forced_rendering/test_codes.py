@@ -1,0 +1,175 @@
+"""Figures 1a to 1c and 5 and their numbers, and claims 1, 20 and 21."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex
+
+from composcope.diagnosis.outputs import Errors
+from composcope.factors import Factor, latent_grid
+from composcope.measures.error import ByDistance
+from composcope.papers.forced_rendering import codes, similarity
+from composcope.papers.forced_rendering.base import CODES, base_spec, sizes_of, spread_rows
+from composcope.papers.forced_rendering.codes import claims, numbers, plan
+from composcope.papers.forced_rendering.drawing_plane import LEAST, MOST
+from composcope.papers.forced_rendering.presets import TINY
+from composcope.study.drawing import COLOURS, MARK
+from composcope.study.ledger import judge
+
+from .made import drawn, made, made_run, outlines, titled, titles
+
+PANEL = {panel.name: panel for panel in codes.PANELS}
+CLAIM = {claim.number: claim for claim in codes.CLAIMS}
+
+
+def errors_by_distance(means: list[float], counts: list[float]) -> Errors:
+    """Errors of which only the accuracies at distances 1, 2, ... are known."""
+    distances = torch.arange(1.0, len(means) + 1)
+    curve = ByDistance(distances, torch.tensor(means).double(), torch.tensor(counts).double())
+    return Errors(torch.zeros(1), {}, *[None] * 12, by_distance={"placed": curve})
+
+
+def test_spread_rows_go_through_the_hole_from_its_upper_left():
+    grid = latent_grid([Factor("x", range(8)), Factor("y", range(8))])
+    hole = ((grid >= 2) & (grid <= 5)).all(1)
+    assert grid[spread_rows(grid, hole, 2)].tolist() == [[3, 5], [5, 5], [3, 3], [5, 3]]
+
+
+def test_the_setup_shows_seen_and_held_out_points():
+    setup = numbers.setup(made({}))
+    assert setup.inside.tolist() == [False] * 4 + [True] * 4
+    assert setup.heldout.sum() == 16
+    at = setup.points[setup.shown]
+    x, y = setup.codes["one-hot"]
+    assert (x.argmax().item(), y.argmax().item()) == tuple(at.tolist())
+    assert [part.item() for part in setup.codes["rate"]] == at.tolist()
+
+
+def test_figure_1a_draws_the_hole_the_codes_and_the_true_images():
+    setup = numbers.setup(made({}))
+    figure = drawn(PANEL["1a"], setup)
+    plane = titled(figure, "the plane of x and y")
+    assert outlines(plane) == [(MARK.lower(), True)]
+    discs = [line for line in plane.lines if line.get_marker() == "o"]
+    assert [disc.get_xydata()[0].tolist() for disc in discs] == setup.points.tolist()
+    assert [to_hex(disc.get_color()) for disc in discs] == [COLOURS[0].lower()] * 4 + [MARK.lower()] * 4
+    bars = {axes.get_ylabel(): [bar.get_height() for bar in axes.patches] for axes in figure.axes if axes.patches}
+    for code, (x, _) in setup.codes.items():
+        assert bars[code] == pytest.approx(x.tolist())
+    for letter, image in zip("abcdefgh", setup.images, strict=True):
+        assert np.array_equal(titled(figure, letter).images[0].get_array(), image[0])
+
+
+def test_reach_counts_steps_that_are_drawn_right():
+    assert numbers.reach(errors_by_distance([1.0, 1.0, 0.0, 0.0], [4, 3, 2, 1])) == 2
+    assert numbers.reach(errors_by_distance([0.5, 0.25], [4, 3])) == 0.75
+
+
+def test_accuracy_beyond_weighs_distances_by_their_points():
+    error = errors_by_distance([1.0, 1.0, 0.5, 0.0], [9, 9, 3, 1])
+    assert numbers.accuracy_beyond(error, 2) == pytest.approx(1.5 / 4)
+    assert numbers.accuracy_beyond(error, 4) is None
+
+
+def test_failure_has_the_runs_own_numbers(gather):
+    evidence = gather(plan.local_codes)
+    failure, bump = numbers.failure(evidence), evidence.first("bump")
+    row = failure.table()[0]
+    assert (row["code"], row["seed"]) == ("bump", 0)
+    assert row["held-out MSE"] == pytest.approx(bump.error["heldout_mse"])
+    assert row["held-out within 1 pixel"] == pytest.approx(bump.error["accuracy"])
+    assert failure.codes[0].accuracy.shape == (len(sizes_of(TINY).seeds), 2)
+
+
+@pytest.mark.parametrize("name", ["1b", "1c"])
+def test_figures_1b_and_1c_show_the_error_and_every_seed(name, gather):
+    failure = numbers.failure(gather(PANEL[name].plan))
+    figure = drawn(PANEL[name], failure)
+    for code in failure.codes:
+        plane = titled(figure, f"{code.code} code")
+        assert np.allclose(plane.images[0].get_array(), code.share.clamp(LEAST, MOST).numpy().T)
+        assert outlines(plane) == [(MARK.lower(), True)]
+    curves = [axes for axes in figure.axes if axes.get_ylabel() == "share within 1 pixel"]
+    for axes, code in zip(curves, failure.codes, strict=True):
+        *seeds, mean = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == len(code.distances)][:3]
+        assert np.allclose(seeds, code.accuracy)
+        assert np.allclose(mean, code.accuracy.mean(0))
+    errors = [axes for axes in figure.axes if axes.get_ylabel() == "MSE"]
+    for axes, code in zip(errors, failure.codes, strict=True):
+        dots = [line.get_ydata() for line in axes.lines if line.get_marker() == "o"]
+        assert np.allclose(dots, [[e.seen_mse for e in code.errors], [e.heldout_mse for e in code.errors]])
+
+
+def test_planes_begin_with_the_code_and_end_with_the_image(gather):
+    bent = numbers.bent_plane(gather(plan.bump_and_rate))
+    assert [plane.layer for plane in bent.rows[0]][0::2] == ["code", "image"]
+    flat = bent.rows[0][0]
+    assert (flat.code, flat.units) == ("rate", 2)
+    assert flat.explained[:2].sum().item() == pytest.approx(1)
+    steps = flat.coordinates[1:, 0] - flat.coordinates[:-1, 0]
+    assert torch.allclose(steps, steps[:1].expand_as(steps), atol=1e-6)  # a plane is not bent
+    figure = drawn(PANEL["5"], bent)
+    assert len(figure.axes) == sum(len(row) for row in bent.rows)
+    assert titles(figure)[0] == "rate code: input\n100% of the variance shown"
+
+
+@pytest.mark.parametrize("experiment", [codes, similarity], ids=["codes", "similarity"])
+def test_a_figure_without_a_claim_says_why(experiment):
+    shown = {name for claim in experiment.CLAIMS for name in claim.figures}
+    assert shown <= {panel.name for panel in experiment.PANELS}
+    assert all(bool(panel.no_claim) == (panel.name not in shown) for panel in experiment.PANELS)
+
+
+def test_claims_say_nothing_without_runs_and_nothing_of_runs_that_learned_nothing(gather):
+    for number in (1, 21):
+        empty = made({key: [] for key in CLAIM[number].plan(TINY)})
+        assert all(not part.effect(empty) for part in CLAIM[number].parts)
+    evidence = gather(plan.all_codes)
+    assert all(not part.effect(evidence) for part in CLAIM[1].parts)  # five steps of training
+    assert all(set(part.effect(evidence)) == {0, 1} for part in CLAIM[21].parts)
+
+
+def test_a_bump_is_one_product_and_a_cross_two():
+    judgement = judge(CLAIM[20], made({}))
+    assert judgement.outcome == "reproduced"
+    assert [part.effect for part in judgement.parts] == [1, 2, 2]
+
+
+def test_runs_that_learned_nothing_are_left_out_of_claim_1():
+    learned = {"seen_mse": 0.01, "heldout_mse": 0.9, "blank_mse": 1.0}
+    dull = {**learned, "seen_mse": 0.5}
+    runs = {code: [made_run(base_spec(TINY, code, 0), error=dull if code == "rate" else learned)] for code in CODES}
+    values = [part.effect(made(runs)) for part in CLAIM[1].parts[:4]]
+    assert values == [{0: 0.9}, {}, {0: 0.9}, {0: 0.9}]
+
+
+def test_claim_1_judges_the_best_code_far_from_the_edge():
+    error = {"seen_mse": 0.01, "heldout_mse": 0.9, "blank_mse": 1.0}
+    accuracies = {"bump": 0.25, "rate": 0.5}
+    runs = {
+        code: [
+            made_run(
+                base_spec(TINY, code, 3),
+                error=error,
+                diagnosis=SimpleNamespace(error=errors_by_distance([1.0, 1.0, value], [1, 1, 4])),
+            )
+        ]
+        for code, value in accuracies.items()
+    }
+    assert claims.best_deep_accuracy(made(runs)) == {3: 0.5}
+
+
+def test_difference_in_reach_takes_the_codes_that_other_seeds_name():
+    reaches = {"bump": (1.0, 1.0, 0.0), "rate": (0.0, 0.0, 1.0)}
+    runs = {
+        code: [
+            made_run(base_spec(TINY, code, seed), diagnosis=SimpleNamespace(error=errors_by_distance([value], [1.0])))
+            for seed, value in enumerate(values)
+        ]
+        for code, values in reaches.items()
+    }
+    # Seeds 0 and 1 see one other seed for and one against, a tie; seed 2 sees two for the bump code, and is against.
+    assert claims.difference_in_reach(made(runs))[2] == -1
+    assert claims.difference_in_reach(made({code: some[:1] for code, some in runs.items()})) == {}

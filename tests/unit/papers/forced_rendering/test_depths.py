@@ -1,0 +1,152 @@
+"""Figures 2 and 10 to 14 at the tiny preset, and claims 4, 5, 6 and 18; what is read by layer is in test_layers.py."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from composcope.experiments.run import Run
+from composcope.papers.forced_rendering import base, depths
+from composcope.papers.forced_rendering.depths import claims, numbers, plan
+from composcope.papers.forced_rendering.depths.plan import PAIR, DecoderKey
+from composcope.papers.forced_rendering.layers import OTHERS
+from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
+from composcope.papers.forced_rendering.volumes import volumes
+from composcope.study.drawing import MARK
+from composcope.study.ledger import judge
+from composcope.study.plan import Key, specs_of
+from composcope.tasks.bump import BumpTask
+
+from .made import drawn, layered_run, made, outlines, titles
+from .made import made_layer as layer
+
+PANEL = {panel.name: panel for panel in depths.PANELS}
+CLAIM = {claim.number: claim for claim in depths.CLAIMS}
+
+
+def effect(number: int, part: int, runs: dict[Key, list[Run]]) -> list[float]:
+    return list(CLAIM[number].parts[part].effect(made(runs)).values())
+
+
+@pytest.mark.parametrize("preset", [TINY, QUICK, PAPER], ids=lambda preset: preset.name)
+def test_plans_are_parts_of_the_large_ones(preset):
+    everything = specs_of(plan.cnns_and_others(preset)) | specs_of(plan.mlps(preset))
+    for source in (*depths.PANELS, *depths.CLAIMS):
+        assert specs_of(source.plan(preset)).keys() <= everything.keys()
+    depth = base.sizes_of(preset).depth
+    assert [key.label for key in plan.bump_cnn(preset)] == [f"bump, depth {depth}"]
+    assert list(plan.shallow_and_deep(preset)) == [plan.shallow(preset), plan.deep(preset)]
+    for key, specs in {**plan.cnns(preset), **plan.mlps(preset)}.items():
+        assert {(spec.decoder.kind.upper(), spec.encoding.kind, spec.decoder.depth) for spec in specs} == {
+            (key.kind, key.code, key.depth)
+        }
+    assert set(plan.cnn_and_mlp(preset)) == {DecoderKey(kind, code, depth) for kind in ("CNN", "MLP") for code in PAIR}
+
+
+def test_a_key_is_read_as_before():
+    key = DecoderKey("CNN", "bump", 3)
+    assert (key.label, key.group, key.label_in_group) == ("bump, depth 3", "bump", "depth 3")
+
+
+@pytest.mark.parametrize("source", [plan.cnns_and_others, plan.mlps], ids=["CNNs and others", "MLPs"])
+def test_the_number_above_a_volume_map_is_its_mean_in_the_hole(source, gather):
+    for network in volumes(gather(source)).networks:
+        assert torch.allclose(network.maps[:, network.heldout].mean(1), network.gaps[0])
+        assert network.maps[:, ~network.heldout].mean(1).abs().max() < 1e-9
+
+
+def test_gallery_shows_held_out_points_of_the_first_seed(gather):
+    evidence = gather(plan.cnns_and_others)
+    gallery = numbers.gallery(evidence)
+    assert gallery.latents.tolist() == [[2, 3], [3, 4], [3, 3], [4, 3]]
+    assert torch.equal(gallery.truth, BumpTask(8).render(gallery.latents))
+    key = DecoderKey("CNN", "rate", 2)
+    run = evidence.first(key)
+    shown = next(network for network in gallery.networks if (network.group, network.label) == ("rate", "depth 2"))
+    rows = [(run.split.latents == point).all(1).nonzero().item() for point in gallery.latents]
+    assert torch.equal(shown.images, run.draw()[rows])
+    assert shown.accuracy == tuple(run.error["accuracy"] for run in evidence[key])
+    others = [network.label for network in gallery.networks if network.group == OTHERS]
+    assert others == ["transformer (bump)", "pixel-wise (one-hot)"]
+
+
+def test_figure_10_shows_every_network_with_rings_at_the_true_positions(gather):
+    gallery = numbers.gallery(gather(plan.cnns_and_others))
+    figure = drawn(PANEL["10"], gallery)
+    shown = [axes for axes in figure.axes if axes.lines]
+    assert len(figure.axes) == 4 * (len(gallery.networks) + 2)  # the truth above each code
+    assert [axes.lines[0].get_xydata()[0].tolist() for axes in shown[:4]] == gallery.latents.tolist()
+    # The left half first: the bump code's depths, then every second of the other decoders.
+    order = [0, 1, 4, 2, 3, 5]
+    images = torch.cat([gallery.networks[index].images for index in order])
+    assert all(np.array_equal(axes.images[0].get_array(), image[0]) for axes, image in zip(shown, images, strict=True))
+
+
+@pytest.mark.parametrize("name", ["2a", "2b", "2c", "2d", "12", "14"])
+def test_figures_of_curves_have_a_line_per_network(name, gather):
+    profiles = PANEL[name].numbers(gather(PANEL[name].plan))
+    figure = drawn(PANEL[name], profiles)
+    labels = [line.get_label() for axes in figure.axes for line in axes.lines]
+    for network in profiles.networks:
+        groups = sum(other.label == network.label for other in profiles.networks)
+        assert labels.count(network.label) == len(profiles.measures) * groups
+    assert ("2" not in name or name == "12") or figure.get_suptitle() == f"{profiles.groups[0]} code"
+
+
+@pytest.mark.parametrize("name", ["2e", "2f", "11", "13"])
+def test_figures_of_volumes_have_a_map_per_layer(name, gather):
+    maps_by_network = PANEL[name].numbers(gather(PANEL[name].plan))
+    figure = drawn(PANEL[name], maps_by_network)
+    maps = [axes for axes in figure.axes if axes.images]
+    assert len(maps) == sum(len(network.layers) for network in maps_by_network.networks)
+    assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
+    gaps = [f"{gap:+.2f}" for network in maps_by_network.networks for gap in network.gaps[0]]
+    assert [title.splitlines()[-1] for title in titles(figure)] == gaps
+
+
+def test_claim_4_takes_the_smaller_fall_and_what_goes_beyond_the_untrained():
+    bump = layered_run(0, [layer(), layer(0.7, 0.4, 0.8)], [layer(), layer(0.9, 0.9, 0.95)])
+    rate = layered_run(0, [layer(), layer(0.9, 0.8, 0.9)], [layer(), layer(1.0, 1.0, 1.0)])
+    falls = [effect(4, part, {"bump": [bump], "rate": [rate]}) for part in range(5)]
+    assert [value for (value,) in falls] == pytest.approx([0.1, 0.2, 0.1, 0.2, 0.1])
+
+
+def test_a_curve_with_a_gap_is_not_counted():
+    broken = replace(layer(), probe=None, geometry=None)
+    runs = {code: [layered_run(0, [layer(), broken])] for code in PAIR}
+    assert [effect(4, part, runs) for part in range(5)] == [[]] * 5
+
+
+def test_claim_5_compares_the_largest_step_by_seed():
+    shallow = [layered_run(seed, [layer(), layer(score=0.7), layer(score=0.6)]) for seed in (0, 1)]
+    deep = [layered_run(1, [layer(), layer(score=0.9), layer(score=0.8), layer(score=0.6)])]
+    runs = {plan.shallow(TINY): shallow, plan.deep(TINY): deep}
+    assert effect(5, 0, runs) == pytest.approx([0.1])
+
+
+def test_claim_6_is_of_either_sign():
+    runs = {"bump": [layered_run(0, [layer(inside=0.1)])], "rate": [layered_run(0, [layer(inside=10.0)])]}
+    assert effect(6, 0, runs) == pytest.approx([1])
+    assert effect(6, 1, runs) == pytest.approx([1])
+
+
+def test_claim_18_compares_an_mlp_with_a_cnn_of_the_same_seed():
+    cliff = [layer(), layer(), layer(), layer(score=0.7, inside=0.1)]
+    slope = [layer(), layer(score=0.75), layer(score=0.5, inside=10.0)]
+    depth = base.sizes_of(TINY).depth
+    runs = {
+        DecoderKey(kind, code, depth): [layered_run(0, layers)]
+        for kind, layers in (("CNN", cliff), ("MLP", slope))
+        for code in PAIR
+    }
+    assert [effect(18, part, runs)[0] for part in range(3)] == pytest.approx([2.0, 0.2, 1.0])
+    runs[DecoderKey("MLP", "rate", depth)] = [layered_run(0, cliff)]
+    assert [effect(18, part, runs)[0] for part in range(3)] == pytest.approx([0.0, 0.0, -1.0])
+
+
+def test_claims_are_judged_from_the_store_and_say_nothing_without_runs(gather):
+    for claim in claims.CLAIMS:
+        assert judge(claim, gather(claim.plan)).outcome == "undetermined"  # two seeds
+        empty = made({key: [] for key in claim.plan(TINY)})
+        assert all(not part.effect(empty) for part in claim.parts)

@@ -1,0 +1,224 @@
+"""What is read from a network layer by layer, how it is drawn, and what several figures draw in the same way."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from composcope.papers.forced_rendering import layers, volumes
+from composcope.papers.forced_rendering.base import base_spec
+from composcope.papers.forced_rendering.drawing_layers import SCALE, draw_profiles, draw_relative, draw_volumes
+from composcope.papers.forced_rendering.drawing_plane import draw_dots, draw_share
+from composcope.papers.forced_rendering.drawing_volumes import draw_evenness
+from composcope.papers.forced_rendering.errors import accuracy, heldout_share, seen_share
+from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
+from composcope.study.drawing import COLOURS, MARK
+from composcope.tasks.bump import BumpTask
+
+from .made import layered_run, made, made_layer, made_run, outlines, titled, titles
+
+
+@dataclass(frozen=True)
+class Depth:
+    """A plan's key that belongs to a group."""
+
+    code: str
+    depth: int
+
+    @property
+    def group(self) -> str:
+        return self.code
+
+    @property
+    def label_in_group(self) -> str:
+        return f"depth {self.depth}"
+
+
+def test_measures_of_a_layer_are_means_over_factors_and_nan_where_missing():
+    layer = made_layer(0.9, 0.5, score=0.75, inside=100.0)
+    assert layers.crossed_probe(layer) == pytest.approx(0.85)
+    assert layers.heldout_probe(layer) == pytest.approx(0.45)
+    assert layers.factorization(layer) == 0.75
+    assert layers.volume_gap(layer) == pytest.approx(2)
+    empty = replace(layer, geometry=None, probe=None)
+    assert all(math.isnan(measure(empty)) for measure in (*layers.PROFILE.values(), layers.volume_gap))
+
+
+def test_an_even_fall_is_even_and_a_cliff_is_not():
+    assert layers.unevenness(torch.linspace(1, 0.5, 6)) == pytest.approx(1, abs=1e-5)
+    assert layers.unevenness(torch.tensor([1.0, 1.0, 1.0, 0.5])) == pytest.approx(3)
+    assert layers.largest_fall(torch.tensor([1.0, 0.6, 0.9, 0.8])) == pytest.approx(0.4)
+    assert math.isnan(layers.unevenness(torch.ones(3)))
+
+
+def test_the_image_gap_has_no_sign():
+    for inside in (0.01, 100.0):
+        assert layers.image_gap(layered_run(0, [made_layer(), made_layer(inside=inside)])) == pytest.approx(2)
+
+
+def test_keys_are_grouped_by_their_attributes_and_others_are_named_with_their_code():
+    run = layered_run(0, [made_layer()])
+    assert layers.group_and_label(Depth("rate", 3), run) == ("rate", "depth 3")
+    assert layers.group_and_label("transformer", run) == (layers.OTHERS, "transformer (bump)")
+    assert layers.group_and_label("odd, depth 3", run) == (layers.OTHERS, "odd, depth 3 (bump)")  # nothing is parsed
+
+
+@pytest.fixture
+def profiles() -> layers.Profiles:
+    runs = [
+        layered_run(seed, [made_layer(1.0), made_layer(0.8 - 0.1 * seed)], [made_layer(1.0), made_layer(0.95)])
+        for seed in (0, 1)
+    ]
+    other = layered_run(0, [made_layer(), made_layer(beyond=-3.0), made_layer()])
+    return layers.profiles(made({Depth("bump", 2): runs, "transformer": [other]}))
+
+
+def test_profiles_are_by_seed_and_layer_with_the_untrained_beside(profiles):
+    network, other = profiles.networks
+    assert (network.group, network.label, network.layers) == ("bump", "depth 2", ("0", "1"))
+    assert (other.group, other.label) == (layers.OTHERS, "transformer (bump)")
+    curves = network.trained["probe R2, cross-validated"]
+    assert torch.allclose(curves, torch.tensor([[0.95, 0.75], [0.95, 0.65]]).double())
+    row = profiles.table()[0]
+    assert row["network"] == "bump, depth 2"
+    assert row["probe R2, cross-validated: image"] == pytest.approx(0.7)
+    assert row["probe R2, cross-validated: low"] == pytest.approx(0.65)
+    assert row["probe R2, cross-validated: untrained"] == pytest.approx(0.9)
+    assert row["probe R2, cross-validated: by layer"] == "0.950 0.700"
+
+
+def test_profiles_hold_the_measures_asked_for_and_the_true_images():
+    run = layered_run(0, [made_layer(), made_layer()])
+    profiles = layers.probes(made({Depth("bump", 2): [run]}))
+    assert profiles.measures == tuple(layers.PROBES)
+    truth = layers.true_images(run)
+    assert profiles.truth["probe R2, cross-validated"] == layers.crossed_probe(truth)
+    assert layers.factorizations(made({Depth("bump", 2): [run]})).measures == ("factorization",)
+
+
+def test_profiles_are_drawn_by_group_with_means_and_untrained_in_grey(profiles):
+    figure = draw_profiles(profiles)
+    assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == [
+        "bump code",
+        "other decoders",
+    ]
+    axes = figure.axes[0]
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["depth 2"].get_ydata() == pytest.approx([0.95, 0.7])
+    assert lines["untrained"].get_ydata() == pytest.approx([0.95, 0.9])
+    assert set(lines["true images"].get_ydata()) == {profiles.truth["probe R2, cross-validated"]}
+    bottoms = {axes.get_ylabel(): axes.get_ylim()[0] for axes in figure.axes if axes.get_ylabel()}
+    assert bottoms == {"$R^2$, cross-validated": 0, "$R^2$, seen to held-out": -1, "factorization": 0.5}
+
+
+def test_networks_over_relative_depth_all_end_at_1(profiles):
+    one_code = replace(profiles, networks=profiles.networks[:1])
+    figure = draw_relative(one_code)
+    assert titles(figure) == ["$R^2$, cross-validated", "$R^2$, seen to held-out", "factorization"]
+    assert figure.get_suptitle() == "bump code"
+    for axes in figure.axes[:3]:
+        (line,) = (line for line in axes.lines if line.get_label() == "depth 2")
+        assert line.get_xdata() == pytest.approx([0, 1])
+
+
+def test_volume_maps_are_floored_and_relative_to_seen_points():
+    flat = layered_run(0, [made_layer(), made_layer(inside=0.0)])
+    maps_by_network = volumes.volumes(made({Depth("bump", 2): [flat]}))
+    (network,) = maps_by_network.networks
+    assert network.maps[0].abs().max() == 0
+    assert torch.allclose(network.maps[1, network.heldout], torch.tensor(-6.0).double())
+    assert (network.floor, network.floored) == (1e-6, int(network.heldout.sum()))
+    assert maps_by_network.table()[0]["gap by layer"] == "+0.00 -6.00"
+    missing = layered_run(0, [made_layer(), replace(made_layer(), geometry=None)])
+    (network,) = volumes.volumes(made({Depth("bump", 2): [missing]})).networks
+    assert network.maps[1].isnan().all()
+
+
+def test_volume_maps_are_drawn_with_their_gap_above_and_the_image_last():
+    shallow = layered_run(0, [made_layer(), made_layer(inside=10.0)])
+    deep = layered_run(0, [made_layer(), made_layer(), made_layer(inside=0.1)])
+    maps_by_network = volumes.volumes(made({Depth("bump", 1): [shallow], Depth("bump", 2): [deep]}))
+    figure = draw_volumes(maps_by_network)
+    assert titles(figure) == ["0\n+0.00", "1\n+1.00", "+0.00", "+0.00", "2\n-1.00"]
+    maps = figure.axes[:5]
+    assert np.allclose(maps[1].images[0].get_array(), maps_by_network.networks[0].maps[1].numpy().T)
+    assert maps[1].images[0].get_clim() == (-SCALE, SCALE)
+    assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
+    assert maps[1].get_position().x0 == pytest.approx(maps[4].get_position().x0)  # both are images, in the last column
+
+
+def test_evenness_compares_kinds_of_runs_with_the_true_images():
+    even = layered_run(0, [made_layer(), made_layer()])
+    uneven = layered_run(0, [made_layer(), made_layer(inside=0.1)])
+    evenness = volumes.evenness(made({Depth("bump", 1): [even], "none": [uneven]}))
+    assert evenness.spreads[Depth("bump", 1)].abs().max() == 0
+    assert volumes.mean_spread(uneven) == pytest.approx(evenness.spreads["none"][0, 1].item())
+    rows = evenness.table()
+    assert [row["runs"] for row in rows[2:]] == ["none", "none", "true images"]
+    assert rows[3]["held-out minus seen"] == pytest.approx(-1)
+    truth = layers.true_geometry(even.spec.task, even.split.mask)
+    assert rows[-1]["held-out minus seen"] == pytest.approx(truth.volumes.gap)
+    figure = draw_evenness(evenness, {Depth("bump", 1): "cured", "none": "not cured"})
+    assert np.allclose(titled(figure, titles(figure)[1]).images[0].get_array(), evenness.truth.numpy().T)
+    assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().endswith("y")] == [
+        "cured\n\ny",
+        "not cured\n\ny",
+    ]
+
+
+def test_the_true_volume_gap_is_the_closed_form():
+    size = 9
+    task = BumpTask(size)
+    steps = torch.arange(size).double()[None, :] - torch.arange(size).double()[:, None]
+    weight = torch.exp(-steps.square())
+    square, one, odd = ((steps**power * weight).sum(1) for power in (2, 0, 1))
+    metric = torch.outer(square, one) * torch.outer(one, square) - torch.outer(odd, odd).square()
+    inside = torch.zeros(size, size, dtype=torch.bool)
+    inside[3:6, 3:6] = True
+    logs = metric.sqrt().log10()
+    expected = (logs[inside].mean() - logs[~inside].mean()).item()
+    assert layers.true_geometry(task, inside.flatten()).volumes.gap == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("preset", [QUICK, PAPER], ids=lambda preset: preset.name)
+def test_true_images_are_what_claims_4_and_6_say_of_them(preset):
+    run = made_run(base_spec(preset, "bump", 0))
+    truth = layers.true_images(run)
+    inside = truth.geometry.volume[run.split.mask]
+    assert torch.allclose(inside, torch.tensor(math.pi / 2).double(), rtol=2e-2)  # of a whole Gaussian of width 1
+    assert layers.factorization(truth) > 0.99
+    assert layers.crossed_probe(truth) > 0.99
+    assert 0.6 < layers.heldout_probe(truth) < 0.7
+    assert abs(layers.volume_gap(truth)) < math.log10(1.25) < math.log10(2)
+
+
+def test_errors_are_shares_of_a_blank_images():
+    error = {"seen_mse": 0.01, "heldout_mse": 0.3, "blank_mse": 0.5, "accuracy": 0.25}
+    run = made_run(base_spec(TINY, "bump", 0), error=error)
+    assert (seen_share(run), heldout_share(run), accuracy(run)) == (0.02, 0.6, 0.25)
+
+
+def test_shares_are_clamped_to_the_scale_and_a_seen_region_is_dotted_white():
+    share = torch.tensor([[1e-5, 0.5], [1.0, 10.0]])
+    region = torch.tensor([[False, False], [True, False]])
+    for heldout, outline in ((True, (MARK.lower(), True)), (False, ("#ffffff", False))):
+        axes = Figure().subplots()
+        picture = draw_share(axes, share, region, heldout)
+        assert np.allclose(picture.get_array(), [[1e-3, 1.0], [0.5, 3.0]])
+        assert outlines(axes) == [outline]
+
+
+def test_dots_are_one_per_seed_around_the_mean():
+    axes = Figure().subplots()
+    draw_dots(axes, 2.0, [1.0, 3.0], COLOURS[1])
+    mean, dots = axes.lines
+    assert list(mean.get_ydata()) == [2.0, 2.0]
+    assert list(dots.get_ydata()) == [1.0, 3.0]
+    assert np.mean(dots.get_xdata()) == 2.0
+    assert to_hex(dots.get_color()) == COLOURS[1].lower()
+    draw_dots(axes, 0.0, [], COLOURS[1])
+    assert len(axes.lines) == 2

@@ -1,0 +1,186 @@
+"""Figures 3 and 6 and their numbers, volumes among them, and claims 7, 8 and 9."""
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex
+
+from composcope.decoders.lowrank import Embedding, embeddings_of
+from composcope.experiments.run import Run
+from composcope.papers.forced_rendering import lowrank
+from composcope.papers.forced_rendering.lowrank import claims, numbers, plan
+from composcope.papers.forced_rendering.lowrank.plan import lowrank_spec, sizes_of
+from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.volumes import evenness, inner, logs, mean_spread, spreads, std
+from composcope.study.drawing import COLOURS, MARK
+from composcope.study.effects import difference
+from composcope.study.evidence import Evidence
+from composcope.study.ledger import judge
+
+from .made import drawn, made, made_run, outlines, titles
+
+PANEL = {panel.name: panel for panel in lowrank.PANELS}
+
+
+@pytest.fixture
+def run(gather) -> Run:
+    """A decoder with both penalties."""
+    return gather(plan.both).first("both")
+
+
+def run_with_errors(penalties: str, seed: int, **errors: float) -> Run:
+    """A run that was never trained; its errors are given."""
+    return made_run(lowrank_spec(TINY, penalties, seed), error=errors)
+
+
+def made_ablation(**heldout: float) -> Evidence:
+    """Two equal seeds of every kind; seen errors are in the reverse order of held-out ones."""
+    return made(
+        {
+            name: [run_with_errors(name, seed, heldout_mse=error, seen_mse=1e-5 / error) for seed in (0, 1)]
+            for name, error in heldout.items()
+        }
+    )
+
+
+def test_terms_add_up_to_the_matrix_the_decoder_uses():
+    torch.manual_seed(0)
+    embedding = Embedding(5, 4, 6, 3)
+    embedding.weight.data = torch.randn(5, 3)
+    with torch.no_grad():
+        terms = numbers.terms_of(embedding, 2)
+        assert torch.allclose(terms.matrix, embedding.matrices()[2], atol=1e-6)
+    assert terms.weight.abs().tolist() == sorted(terms.weight.abs().tolist(), reverse=True)
+    assert terms.shares.sum().item() == pytest.approx(1)
+
+
+def test_the_walkthrough_is_that_of_a_run_at_a_held_out_point(gather, run):
+    steps = numbers.walkthrough(gather(plan.both))
+    row = steps.point[0] * steps.size + steps.point[1]
+    assert run.split.mask[row]
+    assert torch.allclose(steps.image, run.draw()[row], atol=1e-5)
+    assert torch.equal(steps.truth, run.truth[row])
+    x, y = embeddings_of(run.module)
+    for name, embedding, value in (("x", x, steps.point[0]), ("y", y, steps.point[1])):
+        assert torch.allclose(steps.terms[name].matrix, embedding.matrices()[value], atol=1e-6)
+    assert list(steps.hidden) == ["conv1", "conv2"]
+
+
+def test_figure_3a_draws_matrices_channels_and_images(gather):
+    steps = numbers.walkthrough(gather(plan.both))
+    figure = drawn(PANEL["3a"], steps)
+    assert titles(figure) == ["code", "$v$", "$\\lambda$", "$u^T$", "$W$", "conv1", "conv2", "image", "truth"]
+    shown = {axes.get_title(): axes.images[0].get_array() for axes in figure.axes if axes.images}
+    assert np.array_equal(shown["$W$"], steps.terms["x"].matrix)
+    assert np.array_equal(shown["conv2"], steps.hidden["conv2"][0])
+    assert np.array_equal(shown["truth"], steps.truth[0])
+    assert shown["code"].argmax() == steps.point[0]
+
+
+@pytest.mark.parametrize(("size", "shown"), [(28, 14), (32, 14), (16, 8), (8, 4)])
+def test_the_value_shown(size, shown):
+    assert numbers.middle(size) == shown
+
+
+def test_embeddings_are_measured_for_every_value_and_seed(gather, run):
+    embeddings = numbers.several_embeddings(gather(plan.none_and_both))
+    assert embeddings.values == (0, 1, 3, 4, 6, 7)
+    assert torch.equal(embeddings.shown["both"]["y"][2], numbers.matrices(run)[1][3])
+    assert embeddings.seeds["none"] == list(sizes_of(TINY).seeds)
+    assert 1 <= embeddings.ranks["both"][0] <= sizes_of(TINY).size
+    assert 0 <= embeddings.own_axes["both"][0] <= 1
+
+
+def test_figure_3b_draws_one_matrix_per_factor_and_kind_of_run(gather):
+    embeddings = numbers.middle_embeddings(gather(plan.none_and_both))
+    figure = drawn(PANEL["3b"], embeddings)
+    images = [axes.images[0] for axes in figure.axes]
+    expected = [embeddings.shown[key][factor][0] for factor in ("x", "y") for key in ("none", "both")]
+    assert all(np.array_equal(image.get_array(), matrix) for image, matrix in zip(images, expected, strict=True))
+    low, high = images[0].get_clim()
+    assert low == -high == pytest.approx(-expected[0].abs().max().item())  # white is 0
+    rank, share = (np.mean(values["both"]) for values in (embeddings.ranks, embeddings.own_axes))
+    assert titles(figure)[1] == f"both penalties\neffective rank {rank:.2f}\nalong own axis {share:.0%}"
+
+
+def test_figure_6_draws_every_value_shown(gather):
+    embeddings = numbers.several_embeddings(gather(plan.none_and_both))
+    figure = drawn(PANEL["6"], embeddings)
+    assert titles(figure) == [f"{factor} = {value}" for factor in "xyxy" for value in embeddings.values]
+    last = figure.axes[-1].images[0].get_array()
+    assert np.array_equal(last, embeddings.shown["both"]["y"][-1])
+
+
+def test_spread_leaves_out_the_border_and_is_zero_where_even():
+    volume = torch.full((4, 4), 10.0)
+    volume[0] = 1e-9
+    assert std(logs(volume.flatten(), (4, 4))) > 1
+    assert std(inner(logs(volume.flatten(), (4, 4)))) == 0
+    volume[1, 1:3], volume[2, 1:3] = 10.0, 1000.0
+    assert std(inner(logs(volume.flatten(), (4, 4)))) == pytest.approx(1)
+    assert logs(torch.zeros(1), (1,)).item() == pytest.approx(-6)
+
+
+def test_a_one_hot_code_is_even_except_at_the_border(run):
+    assert spreads(run)[0].item() == pytest.approx(0, abs=1e-6)
+    with_border = logs(run.diagnosis.layers["code"].geometry.volume, run.diagnosis.sizes)
+    assert std(with_border) > 0.1
+    assert mean_spread(run) == pytest.approx(spreads(run)[1:].mean().item())
+
+
+def test_evenness_covers_all_layers_and_the_true_images(gather):
+    even = evenness(gather(plan.none_and_both))
+    layers = ("code", "embedding", "conv1", "conv2", "image")
+    assert list(even.maps) == ["none", "both"]
+    assert even.maps["both"].layers == layers
+    assert even.spreads["both"].shape == (len(sizes_of(TINY).seeds), len(layers))
+    assert even.truth[~even.maps["both"].heldout].mean().item() == pytest.approx(0, abs=1e-9)
+    assert len(even.table()) == 2 * len(layers) + 1
+
+
+def test_figure_3c_outlines_the_corner_in_every_map(gather):
+    even = evenness(gather(plan.none_and_both))
+    figure = drawn(PANEL["3c"], even)
+    maps = [axes for axes in figure.axes if axes.images]
+    assert len(maps) == 2 * 4 + 1
+    assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
+    assert np.array_equal(maps[0].images[0].get_array(), even.maps["none"].maps[1].T)
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().endswith("\n\ny")]
+    assert labels == ["no penalty\n\ny", "both penalties\n\ny"]
+
+
+def test_figure_3d_has_a_dot_per_seed_and_the_blank_error(gather):
+    ablation = numbers.ablation_errors(gather(plan.ablation))
+    errors, accuracies = drawn(PANEL["3d"], ablation).axes
+    *dots, blank = errors.lines
+    for line, key, colour in zip(dots, plan.ABLATION, COLOURS, strict=False):
+        assert line.get_xdata().tolist() == ablation.seen[key]
+        assert line.get_ydata().tolist() == ablation.heldout[key]
+        assert to_hex(line.get_color()) == colour.lower()
+    assert list(blank.get_ydata()) == [ablation.blank] * 2
+    assert [line.get_ydata().tolist() for line in accuracies.lines] == list(ablation.accuracy.values())
+
+
+def test_the_order_of_the_ablation():
+    as_claimed = made_ablation(none=1e-1, entropy=3e-2, variance=1e-3, both=1e-4)
+    parts = judge(claims.CLAIMS[0], as_claimed).parts
+    assert all(part.outcome == "undetermined" for part in parts)  # two seeds
+    log3 = torch.tensor(0.3).log10().item()
+    assert [part.values[0] for part in parts] == pytest.approx([-log3, log3, log3, -2, -2 - log3, 2, -1])
+    reversed_order = made_ablation(none=1e-2, entropy=3e-2, variance=1e-4, both=1e-3)
+    assert claims.worst_heldout(reversed_order)[0] < 0
+    assert difference("both", "variance", claims.HELDOUT)(reversed_order) == pytest.approx({0: 1, 1: 1})
+
+
+def test_differences_are_of_the_same_seed():
+    runs = {
+        "none": [run_with_errors("none", 1, heldout_mse=1.0), run_with_errors("none", 0, heldout_mse=0.1)],
+        "both": [run_with_errors("both", 0, heldout_mse=0.01)],
+    }
+    assert difference("both", "none", claims.HELDOUT)(made(runs)) == pytest.approx({0: -1})
+
+
+def test_claims_are_judged_from_tiny_runs(gather):
+    for claim in lowrank.CLAIMS:
+        judged = judge(claim, gather(claim.plan))
+        assert all(part.seeds == sizes_of(TINY).seeds for part in judged.parts), claim.number

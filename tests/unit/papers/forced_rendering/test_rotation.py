@@ -1,0 +1,183 @@
+"""What is drawn in the gap compared with known answers, figure 9 and claims 16 and 17."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from composcope.diagnosis.layers import Geometry, LayerDiagnosis
+from composcope.experiments.run import Run
+from composcope.measures.geometry import factorization, volume_summary
+from composcope.measures.manifold import Embedding
+from composcope.measures.superposition import edge_blend
+from composcope.papers.forced_rendering import rotation
+from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.rotation import numbers
+from composcope.papers.forced_rendering.rotation.claims import (
+    blend_correlation,
+    blend_to_edge,
+    blend_to_truth,
+    largest_pace,
+    smallest_pace,
+)
+from composcope.papers.forced_rendering.rotation.numbers import in_gap, pace
+from composcope.papers.forced_rendering.rotation.plan import gap
+from composcope.study.ledger import judge
+from composcope.tasks.rotation import RotationTask
+
+from .made import drawn, made, made_run
+
+# 10 degrees apart: 170, 180 and 190 are held out, 160 and 200 are seen
+SPEC = replace(gap(TINY)["rotation"][0], task=RotationTask(angles=36))
+(PANEL,) = rotation.PANELS
+
+
+def drawing(images: torch.Tensor) -> Run:
+    """A run that was never trained and draws these images over the grid."""
+    return made_run(SPEC, draw=lambda self: images)
+
+
+def truth() -> torch.Tensor:
+    return made_run(SPEC).truth.clone()
+
+
+def blending() -> Run:
+    """Draws the truth, and in the gap the blend of its edges."""
+    run = made_run(SPEC)
+    images, heldout = truth(), run.split.mask
+    images[heldout] = edge_blend(run.truth, run.split.latents, heldout, run.spec.task.factors, "angle")
+    return drawing(images)
+
+
+def layer(volume: torch.Tensor, heldout: torch.Tensor, name: str = "conv1") -> LayerDiagnosis:
+    metric = volume.square()[:, None, None]
+    geometry = Geometry("exact", ("angle",), metric, volume, volume_summary(volume, heldout), factorization(metric))
+    return LayerDiagnosis(name, "", (1,), geometry, None, None, None, None)
+
+
+def test_the_gap_is_what_was_held_out_and_its_edges_are_not():
+    outputs = in_gap(blending())
+    assert outputs.angles.tolist() == [170, 180, 190]
+    at = {angle: truth()[angle // 10] for angle in (160, 180, 200)}
+    assert torch.allclose(outputs.blend[1], (at[160] + at[200]) / 2)
+    assert torch.allclose(outputs.blend[0], 0.75 * at[160] + 0.25 * at[200])
+    assert torch.equal(outputs.edge[0], at[160])
+    assert torch.equal(outputs.edge[2], at[200])
+    assert torch.equal(outputs.truth[1], at[180])
+
+
+def test_a_blending_decoder_differs_from_one_that_generalizes_and_one_that_repeats():
+    assert blend_to_truth(blending()) == 0
+    assert blend_to_edge(blending()) == 0
+    assert blend_correlation(blending()) == pytest.approx(1)
+    assert blend_to_truth(drawing(truth() + 0.01)) > 10
+    repeats = truth()
+    repeats[made_run(SPEC).split.mask] = in_gap(blending()).edge + 0.01
+    assert blend_to_edge(drawing(repeats)) > 10
+
+
+def test_an_exact_answer_raises_nothing():
+    assert blend_to_truth(drawing(truth())) == float("inf")
+
+
+def test_pace_is_1_at_the_seen_median():
+    heldout = torch.tensor([False, False, True, True, False])
+    speed = torch.tensor([4.0, 4.0, 2.0, 8.0, 4.0]).double()
+    assert pace(layer(speed, heldout), heldout).tolist() == [1, 1, 0.5, 2, 1]
+    assert pace(layer(7 * speed, heldout), heldout).tolist() == [1, 1, 0.5, 2, 1]
+
+
+def test_the_pace_of_a_claim_is_the_worst_of_the_hidden_layers(gather):
+    heldout = made_run(SPEC).split.mask
+    steady = torch.ones(36).double()
+    torn, slow = steady.clone(), steady.clone()
+    torn[18], slow[18] = 9.0, 0.1
+    wild = steady.clone() * 100
+    wild[18] = 0
+    speeds = {"code": wild, "conv1": torn, "conv2": slow, "image": wild}
+    layers = {name: layer(speed, heldout, name) for name, speed in speeds.items()}
+    run = made_run(SPEC, diagnosis=replace(gather(gap).first("rotation").diagnosis, layers=layers))
+    assert largest_pace(run) == 9.0
+    assert smallest_pace(run) == pytest.approx(0.1)
+
+
+def test_no_evidence_has_no_effect():
+    for claim in rotation.CLAIMS:
+        assert all(part.effect(made({"rotation": []})) == {} for part in claim.parts)
+
+
+def test_claims_are_judged_from_tiny_runs(gather):
+    for claim in rotation.CLAIMS:
+        judged = judge(claim, gather(gap))
+        assert judged.outcome == "undetermined"  # two seeds are too few
+        assert all(part.seeds == (0, 1) for part in judged.parts)
+
+
+def test_the_table_has_a_row_per_seed(gather):
+    rows = numbers.rotation(gather(gap)).table()
+    assert [row["seed"] for row in rows] == [0, 1]
+    assert rows[0]["gap MSE"] == pytest.approx(gather(gap).first("rotation").error["heldout_mse"], rel=1e-4)
+    assert len({tuple(row) for row in rows}) == 1
+
+
+def parts_of(figure: Figure) -> tuple[list, list, list]:
+    """The axes of the curves, of the embeddings (without the colour bar) and of the images."""
+    top, middle, bottom = figure.subfigs
+    return top.axes, [axes for axes in middle.axes if axes.get_label() != "<colorbar>"], bottom.axes
+
+
+def test_figure_9_draws_errors_paces_and_images(gather):
+    shown = numbers.rotation(gather(gap))
+    (errors, paces), embeddings, images = parts_of(drawn(PANEL, shown))
+    decoder, blank, blend = errors.lines
+    assert decoder.get_ydata() == pytest.approx(shown.errors.double().mean(0).numpy())
+    assert blank.get_ydata() == pytest.approx(shown.blank.numpy())
+    assert blend.get_xdata().tolist() == shown.gaps[0].angles.tolist()
+    assert [line.get_label() for line in paces.lines] == ["untrained", *shown.paces]
+    assert len(embeddings) == len(shown.embeddings)
+    first = len(images) // 3
+    for row, expected in enumerate((shown.gaps[0].truth, shown.gaps[0].outputs, shown.gaps[0].blend)):
+        assert np.array_equal(images[row * first].images[0].get_array(), expected[shown.shown[0]][0])
+    near = shown.gaps[0].comparison
+    assert images[first].get_xlabel() == f"{near.mse_to_truth[shown.shown[0]].item():.4f}"
+    assert images[2 * first].get_xlabel() == f"{near.mse_to_blend[shown.shown[0]].item():.4f}"
+
+
+def test_figure_9_says_that_it_shows_principal_components(gather, monkeypatch):
+    monkeypatch.setattr(numbers, "umap_installed", lambda: False)
+    shown = numbers.rotation(gather(gap))
+    manifold = gather(gap).first("rotation").diagnosis.layers["conv1"].manifold
+    assert torch.equal(shown.embeddings["conv1"].coordinates, manifold.coordinates)
+    figure = drawn(PANEL, shown)
+    assert figure.subfigs[1].get_suptitle().startswith("first two principal components")
+    _, embeddings, _ = parts_of(figure)
+    share = manifold.explained[:2].sum().item()
+    assert f"conv1 ({share:.0%})" in [axes.get_title() for axes in embeddings]
+    assert embeddings[0].get_xlabel() == "1st component"
+    ring, points = embeddings[0].collections
+    assert len(ring.get_offsets()) == shown.heldout.sum()
+    assert np.allclose(points.get_offsets(), shown.embeddings["first"].coordinates[:, :2])
+
+
+def test_figure_9_says_that_it_shows_umap(gather):
+    shown = numbers.rotation(gather(gap))
+    plane = torch.stack([shown.angles, shown.angles.square()], 1).double()
+    embedded = {name: Embedding("umap", plane, None) for name in shown.embeddings}
+    figure = drawn(PANEL, replace(shown, embeddings=embedded))
+    assert figure.subfigs[1].get_suptitle().startswith("UMAP of each layer")
+    _, embeddings, _ = parts_of(figure)
+    assert [axes.get_title() for axes in embeddings] == list(shown.embeddings)
+    assert np.allclose(embeddings[0].collections[1].get_offsets(), plane)
+
+
+def test_umap_embeds_every_layer_with_the_settings_of_the_paper(gather):
+    umap = pytest.importorskip("umap")
+    run = gather(gap).first("rotation")
+    layers = ["first", "image"]
+    embeddings = numbers.embeddings(run, layers)
+    assert [embedding.method for embedding in embeddings.values()] == ["umap", "umap"]
+    settings = {"n_neighbors": 15, "min_dist": 0.1, "random_state": 42, "n_jobs": 1}
+    expected = umap.UMAP(**settings).fit_transform(run.draw().flatten(1).numpy())
+    assert np.allclose(embeddings["image"].coordinates, expected, atol=1e-3)

@@ -1,0 +1,152 @@
+"""Figures 4a, 4b, 4d and 7 and their numbers, and claims 10, 11, 13, 14, 22 and 23."""
+
+import numpy as np
+import pytest
+import torch
+
+from composcope.experiments.run import Run
+from composcope.papers.forced_rendering import stripes
+from composcope.papers.forced_rendering.base import sizes_of as base_sizes_of
+from composcope.papers.forced_rendering.presets import QUICK, TINY
+from composcope.papers.forced_rendering.stripes import claims, numbers, plan
+from composcope.papers.forced_rendering.stripes.drawing import grey_scale
+from composcope.papers.forced_rendering.stripes.plan import Amount, sizes_of, stripes_spec
+from composcope.papers.forced_rendering.volumes import evenness
+from composcope.study.drawing import MARK
+from composcope.study.ledger import judge
+from composcope.study.plan import label_of
+
+from .made import drawn, made_run, outlines, titles
+
+PANEL = {panel.name: panel for panel in stripes.PANELS}
+ALONE = Amount(stripes=True, bumps=0)
+HOLE = base_sizes_of(TINY).hole
+MOST = sizes_of(TINY).bumps[-1]
+
+
+def drawing(images: torch.Tensor) -> Run:
+    """A run that was never trained and draws these images over the grid."""
+    return made_run(stripes_spec(TINY, ALONE, 0), draw=lambda self: images)
+
+
+@pytest.mark.parametrize("preset", [TINY, QUICK], ids=lambda preset: preset.name)
+def test_plans_take_their_runs_from_all_amounts(preset):
+    every_amount = plan.all_amounts(preset)
+    for panel in stripes.PANELS:
+        assert panel.plan(preset).items() <= every_amount.items()
+    assert plan.bumps_alone(preset) not in plan.increasing_bumps(preset)
+    most, alone = (every_amount[key(preset)][0].sampling for key in (plan.most_bumps, plan.bumps_alone))
+    assert most.bumps == alone.bumps
+    assert (most.stripes, alone.stripes) == (None, 0)
+
+
+def test_samples_are_of_the_training_set(gather):
+    samples = numbers.samples(gather(plan.with_most))
+    assert samples.counts == {"stripes at x": 8, "stripes at y": 8, "bumps": MOST}
+    vertical, horizontal = samples.images["stripes at x"], samples.images["stripes at y"]
+    assert torch.equal(vertical, vertical[:, :, :1].expand_as(vertical))
+    assert torch.equal(horizontal, horizontal[:, :, :, :1].expand_as(horizontal))
+    assert not HOLE.contains(samples.latents["bumps"]).any()
+    assert samples.table()[0]["y"] == "any"
+
+
+def test_figure_4a_draws_the_samples(gather):
+    samples = numbers.samples(gather(plan.with_most))
+    figure = drawn(PANEL["4a"], samples)
+    shown = [axes.images[0].get_array() for axes in figure.axes]
+    expected = [image[0].numpy() for images in samples.images.values() for image in images]
+    assert np.array_equal(shown, expected)
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
+    assert labels == ["stripes at x\n(8)", "stripes at y\n(8)", f"bumps\n({MOST})"]
+
+
+def test_a_bump_is_like_the_bump_and_a_cross_like_the_cross():
+    run = made_run(stripes_spec(TINY, ALONE, 0))
+    cross = run.spec.task.background - numbers.cross(run)  # dark
+    drawn_bump, drawn_cross = drawing(run.truth), drawing(0.5 * cross + 3)
+    assert numbers.like_bump(drawn_bump) == pytest.approx(1)
+    assert numbers.like_cross(drawn_cross) == pytest.approx(1)
+    assert numbers.like_bump(drawn_cross) == pytest.approx(numbers.like_cross(drawn_bump))
+    assert claims.cross_over_bump(drawn_cross) == pytest.approx(-claims.cross_over_bump(drawn_bump))
+    assert claims.cross_over_bump(drawn_cross) > 0.1
+
+
+def test_outputs_are_of_held_out_points(gather):
+    outputs = numbers.outputs(gather(plan.all_amounts))
+    assert HOLE.contains(outputs.points).all()
+    assert len(outputs.points) == 5
+    shares = [drawing.share for drawing in outputs.drawings.values()]
+    assert shares == pytest.approx([0, 10 / 48, 20 / 48, 20 / 48])
+    truth = made_run(stripes_spec(TINY, ALONE, 0)).truth
+    assert outputs.bump_like_cross == pytest.approx(numbers.like_cross(drawing(truth)))
+
+
+def test_figure_4b_draws_images_and_a_dot_per_seed(gather):
+    outputs = numbers.outputs(gather(plan.all_amounts))
+    figure = drawn(PANEL["4b"], outputs)
+    images = [axes for axes in figure.axes if axes.images]
+    assert len(images) == 5 * (1 + len(outputs.drawings))
+    assert titles(figure) == [f"({x:g}, {y:g})" for x, y in outputs.points.tolist()]
+    labels = [axes.get_ylabel() for axes in images if axes.get_ylabel()]
+    assert labels == ["truth", "stripes + 0", "stripes + 10", "stripes + 20", "20 bumps"]
+    last = list(outputs.drawings.values())[-1]
+    assert np.array_equal(images[-1].images[0].get_array(), last.images[-1][0])
+    (plus,) = images[-1].lines
+    assert (plus.get_marker(), plus.get_color()) == ("+", MARK)
+    assert plus.get_xydata()[0].tolist() == outputs.points[-1].tolist()
+    assert not images[0].lines  # the truth needs no mark
+    bottom = {axes.get_xlabel(): axes.lines for axes in figure.axes if axes.get_xlabel()}
+    assert bottom["within 1 pixel"][0].get_xdata().tolist() == list(last.accuracy)
+    assert bottom["MSE / blank's"][0].get_xdata() == pytest.approx(np.array(last.mse) / outputs.blank)
+    bump, cross, both = bottom["correlation"]
+    assert bump.get_xdata().tolist() == list(last.like_bump)
+    assert cross.get_xdata().tolist() == list(last.like_cross)
+    assert both.get_xdata()[0] == outputs.bump_like_cross
+
+
+def test_figure_4d_has_a_row_per_kind_of_run_and_outlines_the_hole(gather):
+    even = evenness(gather(plan.with_and_without))
+    figure = drawn(PANEL["4d"], even)
+    maps = [axes for axes in figure.axes if axes.images]
+    assert len(maps) == 2 * 4 + 1
+    assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().endswith("\n\ny")]
+    assert labels == ["stripes\n+ 20\n\ny", "20 bumps\n\ny"]
+    assert [row["runs"] for row in even.table()][-2:] == ["20 bumps", "true images"]
+
+
+def test_every_stripe_is_in_the_set(gather):
+    stripe_set = numbers.stripe_set(gather(plan.increasing_bumps))
+    size = base_sizes_of(TINY).size
+    assert len(stripe_set.stripes) == 2 * size
+    assert len({tuple(stripe.flatten().tolist()) for stripe in stripe_set.stripes}) == 2 * size
+
+
+def test_figure_7_draws_every_stripe_and_a_column_per_share(gather):
+    stripe_set = numbers.stripe_set(gather(plan.increasing_bumps))
+    figure = drawn(PANEL["7"], stripe_set)
+    above, below = figure.subfigs
+    assert above.get_suptitle() == "all 16 stripes"
+    shown = [axes.images[0].get_array() for axes in above.axes if axes.images]
+    assert np.array_equal(shown, stripe_set.stripes[:, 0].numpy())
+    columns = [axes.get_title().split("\n")[0] for axes in below.axes if axes.get_title()]
+    assert columns == ["truth", "0% of bumps (0)", "21% of bumps (10)", "42% of bumps (20)"]
+    assert len(below.axes) == 4 * 4
+    first = next(iter(stripe_set.outputs.drawings.values()))
+    assert np.array_equal(below.axes[1].images[0].get_array(), first.images[0][0])
+
+
+def test_grey_scale_widens_for_outputs_that_overshoot():
+    assert grey_scale(torch.tensor([[0.2, 0.9]])) == (0, 1)
+    assert grey_scale(torch.tensor([[-0.5, 1.5]])) == (-0.5, 1.5)
+
+
+def test_tables_show_labels(gather):
+    rows = numbers.outputs(gather(plan.all_amounts)).table()
+    assert list(dict.fromkeys(row["trained on"] for row in rows)) == [label_of(key) for key in plan.all_amounts(TINY)]
+
+
+def test_claims_are_judged_from_tiny_runs(gather):
+    for claim in stripes.CLAIMS:
+        judged = judge(claim, gather(claim.plan))
+        assert all(part.seeds == base_sizes_of(TINY).seeds for part in judged.parts), claim.number
