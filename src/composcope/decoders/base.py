@@ -44,3 +44,15 @@ class Decoder(Component):
     def reader(self, module: nn.Module) -> nn.Module | None:
         """The part of the trained module that maps images to codes, or None if there is none."""
         return None
+
+
+def init_as_transposed(conv: nn.Module) -> None:
+    """Initialise a convolution as PyTorch initialises a transposed one: uniform within 1 / sqrt(outputs * kernel area).
+
+    A convolution's own bound counts inputs instead of outputs, so the two differ where a layer has more inputs than
+    outputs: for the last layer of a decoder (64 channels to 1) the transposed bound is 8 times larger.
+    """
+    weight, bias = conv.get_parameter("weight"), conv.get_parameter("bias")
+    bound = (weight.shape[0] * weight.shape[2] * weight.shape[3]) ** -0.5
+    nn.init.uniform_(weight, -bound, bound)
+    nn.init.uniform_(bias, -bound, bound)

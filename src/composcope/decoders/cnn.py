@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape
+from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
 from composcope.kernels import Conv3x3, Upsample2x
 
 
@@ -21,6 +21,7 @@ class CNN(Decoder):
     - `depth`: layers between the first map and the image, each followed by ReLU. The first two double the map's size
       (at depth 1 there is only one), the others keep it.
     - `batch_norm`: batch normalisation before each ReLU; `output`: "sigmoid" keeps the image within 0..1.
+    - `last_init`: "transposed" initialises the last layer like a transposed convolution, as in the authors' network.
 
     >>> CNN(depth=4, width=64).build(code_sizes=(28, 28), image_shape=(1, 28, 28)).first[0]
     FirstMap(56, 64, kernel_size=(7, 7), stride=(1, 1))
@@ -30,6 +31,7 @@ class CNN(Decoder):
     width: Annotated[int, Field(ge=1)] = 64
     batch_norm: bool = False
     output: Literal["linear", "sigmoid"] = "linear"
+    last_init: Literal["conv", "transposed"] = "conv"
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         channels, *size = image_shape

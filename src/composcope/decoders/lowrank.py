@@ -1,7 +1,7 @@
 """The paper's architectural cure: factors rendered in pixel space as low-rank matrices."""
 
 from collections import OrderedDict
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape
+from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
 from composcope.kernels import Conv3x3
 
 
@@ -23,11 +23,17 @@ class LowRank(Decoder):
 
     - `rank`: terms per matrix; the image's shorter side by default. `depth`: hidden 3x3 layers with PReLU.
     - `channels`: channels of the hidden layers; one per factor by default.
+    - `init`: "ones" starts with every lambda_n = 1; "authors" draws lambda_n from a normal distribution of standard
+      deviation 1 / sqrt(rank), scales the vectors to exactly unit length, and initialises the last layer like a
+      transposed convolution. With equal lambdas the entropy penalty starts at a stationary point.
+    - `activate_embedding`: a PReLU between the matrices and the first 3x3 layer, as in the authors' network.
     """
 
     rank: Annotated[int, Field(ge=1)] | None = None
     depth: Annotated[int, Field(ge=1)] = 2
     channels: Annotated[int, Field(ge=1)] | None = None
+    init: Literal["ones", "authors"] = "ones"
+    activate_embedding: bool = False
 
     embeds: ClassVar[bool] = True
 
@@ -41,24 +47,32 @@ class LowRank(Decoder):
         image_channels, height, width = image_shape
         hidden = self.channels or len(code_sizes)
         layers = OrderedDict[str, nn.Module]()
-        layers["embedding"] = Rendering(code_sizes, height, width, self.rank or min(height, width))
+        rendering = Rendering(code_sizes, height, width, self.rank or min(height, width), self.init)
+        layers["embedding"] = nn.Sequential(rendering, nn.PReLU()) if self.activate_embedding else rendering
         channels = len(code_sizes)
         for level in range(1, self.depth + 1):
             layers[f"conv{level}"] = nn.Sequential(Conv3x3(channels, hidden), nn.PReLU())
             channels = hidden
         layers["image"] = Conv3x3(channels, image_channels)
+        if self.init == "authors":
+            init_as_transposed(layers["image"])
         return nn.Sequential(layers)
 
 
 class Embedding(nn.Module):
     """One factor's matrices, one per value, parametrised by vectors v and u and weights lambda."""
 
-    def __init__(self, values: int, height: int, width: int, rank: int) -> None:
+    def __init__(self, values: int, height: int, width: int, rank: int, init: str = "ones") -> None:
         super().__init__()
         # Initial length about 1, the length after normalisation; longer vectors train more slowly (docs/LOG.md).
         self.v = nn.Parameter(torch.randn(values, rank, height) / height**0.5)
         self.u = nn.Parameter(torch.randn(values, rank, width) / width**0.5)
         self.weight = nn.Parameter(torch.ones(values, rank))
+        if init == "authors":
+            with torch.no_grad():
+                self.v.copy_(normalize(self.v, dim=2))
+                self.u.copy_(normalize(self.u, dim=2))
+                self.weight.normal_(std=rank**-0.5)
 
     def matrices(self) -> Float[Tensor, "values height width"]:
         # Normalised, so that lambda alone sets a term's size. Otherwise the entropy penalty on lambda would have no
@@ -70,10 +84,10 @@ class Embedding(nn.Module):
 class Rendering(nn.Module):
     """Codes -> the factors' matrices, one channel per factor."""
 
-    def __init__(self, code_sizes: tuple[int, ...], height: int, width: int, rank: int) -> None:
+    def __init__(self, code_sizes: tuple[int, ...], height: int, width: int, rank: int, init: str = "ones") -> None:
         super().__init__()
         self.code_sizes = code_sizes
-        self.factors = nn.ModuleList(Embedding(size, height, width, rank) for size in code_sizes)
+        self.factors = nn.ModuleList(Embedding(size, height, width, rank, init) for size in code_sizes)
 
     def forward(self, code: Float[Tensor, "n code"]) -> Float[Tensor, "n factors height width"]:
         parts = zip(code.split(self.code_sizes, 1), embeddings_of(self), strict=True)
