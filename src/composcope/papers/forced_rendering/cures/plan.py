@@ -2,6 +2,7 @@
 
 from composcope.decoders.pixelwise import Pixelwise
 from composcope.experiments.spec import Spec
+from composcope.papers.forced_rendering.depths.plan import others
 from composcope.papers.forced_rendering.lowrank.plan import none_and_both
 from composcope.papers.forced_rendering.stripes.plan import all_amounts, bumps_alone, most_bumps, stripes_alone
 from composcope.study.plan import Plan
@@ -25,8 +26,6 @@ def blocks(preset: Preset) -> tuple[Plan, ...]:
 
 def _pixelwise(preset: Preset) -> tuple[Spec, ...]:
     """The network that draws one pixel at a time, of figures 2 and 11 to 14."""
-    from composcope.papers.forced_rendering.depths.plan import others
-
     return next(specs for specs in others(preset).values() if isinstance(specs[0].decoder, Pixelwise))
 
 

@@ -137,7 +137,7 @@ def _draw_shares(part: SubFigure, outputs: Outputs) -> None:
         accuracy = sum(drawing.accuracy) / len(drawing.accuracy)
         error = sum(drawing.mse) / len(drawing.mse) / outputs.blank
         bumps = key.bumps if isinstance(key, Amount) else label_of(key)
-        title = f"{drawing.share:.0%} of bumps ({bumps})\n{accuracy:.0%} within 1 pixel\nMSE {error:.2g} of blank's"
+        title = f"{drawing.share:.0%} of bumps ({bumps})\n{accuracy:.0%} within 1 pixel\nMSE / blank's {error:.2g}"
         columns.append((title, drawing.images))
     points = outputs.points[:4].tolist()
     grid = part.subplots(len(points), len(columns), squeeze=False)
