@@ -15,7 +15,7 @@ class Preset:
     - `about`: one line for listings.
     - `label`: what its runs can show, for example "16x16" or `AUTHORS_SETTING`; `labels`: the same for single claims
       whose runs have a size of their own, by the claim's number.
-    - `seeds`: used by every experiment instead of its own seeds.
+    - `seeds`: used by every experiment instead of its own seeds; `first_seed`: where `with_seeds` starts counting.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Preset:
     label: str
     labels: Mapping[int, str] = field(default_factory=dict, hash=False)
     seeds: tuple[int, ...] | None = None
+    first_seed: int = 0
 
     def label_of(self, claim: int) -> str:
         """What the runs of this claim can show."""
@@ -34,4 +35,4 @@ class Preset:
 
     def with_seeds(self, count: int) -> Self:
         """The same preset with this many seeds in every experiment."""
-        return replace(self, seeds=tuple(range(count)))
+        return replace(self, seeds=tuple(range(self.first_seed, self.first_seed + count)))
