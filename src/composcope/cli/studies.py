@@ -112,7 +112,7 @@ def reproduce(
         if panel.missing:
             print(f"figure {panel.name}: {panel.missing}")
     reproduction.write(out)
-    _print_ledger(reproduction.ledger)
+    _print_outcomes(reproduction.ledger)
     with progress_bar("report") as advance:
         report = write_report(reproduction, out / "report.html", advance)
     drawn = sum(not panel.missing for panel in reproduction.panels)
@@ -130,19 +130,30 @@ def claims(
     preset: PresetOption = None,
     seeds: SeedsOption = None,
     store: StoreOption = DEFAULT_STORE,
+    evidence: Annotated[
+        list[Path] | None,
+        typer.Option(help="Judge these evidence.json files together instead of a store; may be repeated."),
+    ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Print the ledger of a study's claims from the runs of a store, without training anything."""
+    """Print the ledger of a study's claims from the runs of a store or from evidence files, without training anything."""
     from composcope.experiments.store import Store
     from composcope.study.evidence import RunCache
-    from composcope.study.reproduce import judge_claims
+    from composcope.study.observations import read_evidence
+    from composcope.study.reproduce import judge_observations, observe_claims
     from composcope.study.request import make_request
     from composcope.study.study import find_study
 
     load_plugins(plugin)
-    request = make_request(find_study(study), (), preset, seeds)
-    with _EventPrinter() as printer:
-        ledger = judge_claims(request, RunCache(Store(store)), printer)
+    if evidence:
+        observed = read_evidence(evidence)
+        known = find_study(study or observed.study)
+        ledger = judge_observations(known, known.preset(observed.preset), observed)
+    else:
+        request = make_request(find_study(study), (), preset, seeds)
+        with _EventPrinter() as printer:
+            observed = observe_claims(request, RunCache(Store(store)), printer)
+        ledger = judge_observations(request.study, request.preset, observed, request.claims)
     _print_ledger(ledger)
 
 
@@ -258,10 +269,21 @@ def _print_dry_run(
 
 
 def _print_ledger(ledger: "Ledger") -> None:
+    """Every inequality."""
     from composcope.terminal import print_table
 
     if ledger.judgements:
-        print()
         print_table(ledger.rows())
         print()
     print(ledger.summary())
+    print(ledger.expected_false_calls)
+
+
+def _print_outcomes(ledger: "Ledger") -> None:
+    """One line per outcome, with the numbers of its claims."""
+    print()
+    print(ledger.summary())
+    for outcome in ledger.counts():
+        numbers = [str(judgement.number) for judgement in ledger.judgements if judgement.outcome == outcome]
+        print(f"  {outcome}: {', '.join(numbers)}")
+    print("every inequality: composcope claims, or claims.md beside the figures")

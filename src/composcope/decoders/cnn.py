@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
+from composcope.decoders.base import Decoder, ImageShape
 from composcope.kernels import Conv3x3, Upsample2x
 
 

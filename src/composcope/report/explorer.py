@@ -13,13 +13,13 @@ import composcope
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.errors import BadInput, ComposcopeError
+from composcope.experiments.run import Run
 from composcope.experiments.store import Store
 from composcope.factors import column
 from composcope.measures.error import mse, position_error, shape_correlation
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes, grid_steps
 from composcope.measures.superposition import edge_blend
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.similarity.numbers import parts_alone
 from composcope.randomness import generator
 from composcope.report.maps import levels, outline

@@ -14,9 +14,12 @@ from composcope.experiments.executor import Outcome, run_all, workload
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import estimate_seconds
+from composcope.study.claim import Claim
 from composcope.study.evidence import RunCache
-from composcope.study.ledger import Judgement, Ledger, judge
+from composcope.study.ledger import Ledger, judge
+from composcope.study.observations import Observation, Observations, observe, to_data
 from composcope.study.panel import RenderedPanel
+from composcope.study.preset import Preset
 from composcope.study.rendering import render_all
 from composcope.study.request import Request, Work, make_request, remaining_work
 from composcope.study.study import Study, find_study
@@ -66,6 +69,7 @@ class Reproduction:
     store: Store
     panels: tuple[RenderedPanel, ...]
     ledger: Ledger
+    observations: Observations
     failures: tuple[Outcome, ...] = ()
 
     @property
@@ -85,7 +89,7 @@ class Reproduction:
         out = Path(folder)
         for panel in self.panels:
             write_figure(panel, out)
-        write_ledger(self.ledger, out)
+        write_ledger(self.ledger, self.observations, out)
         sound = [run_id for run_id in self.run_ids if self.store.record(run_id, verify=True).status == "done"]
         curves = [self.store.curve(run_id).assign(run_id=run_id) for run_id in sound]
         tables = {"runs.csv": self.frame, "curves.csv": pd.concat(curves) if curves else pd.DataFrame()}
@@ -123,7 +127,9 @@ def reproduce(
     panels = render_all(
         request, cache, workers, plugins, lambda done, total: on_event(Progress("figures", done, total))
     )
-    return Reproduction(request, target, panels, judge_claims(request, cache, on_event), failures)
+    observed = observe_claims(request, cache, on_event)
+    ledger = judge_observations(request.study, request.preset, observed, request.claims)
+    return Reproduction(request, target, panels, ledger, observed, failures)
 
 
 def run_missing(
@@ -175,11 +181,6 @@ def _run_round(
     return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs)
 
 
-def judge_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Ledger:
-    """Every claim of the request, judged by what the store has."""
-    return judge_observations(request.study, request.preset, observe_claims(request, cache, on_event), request.claims)
-
-
 def observe_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Observations:
     """The effects of every claim of the request, from what the store has."""
     observations: list[Observation] = []
@@ -213,12 +214,13 @@ def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
     return [] if panel.missing else list(files)
 
 
-def write_ledger(ledger: Ledger, out: Path) -> Path:
-    """Write claims.json, and claims.md to read."""
+def write_ledger(ledger: Ledger, observed: Observations, out: Path) -> Path:
+    """Write claims.json, claims.md to read, and evidence.json, from which they can be made again without any run."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "claims.json"
     path.write_text(json.dumps(ledger.to_data(), indent=1) + "\n")
     path.with_suffix(".md").write_text(ledger.to_markdown())
+    (out / "evidence.json").write_text(json.dumps(to_data(observed), indent=1, allow_nan=False) + "\n")
     return path
 
 
