@@ -42,7 +42,7 @@ class SuperpositionReport:
 
 def parts_alone(
     draw: Callable[[Codes], Images], codes: Codes, columns: Columns, heldout: Bool[Tensor, "n"], rows: Tensor
-) -> list[Images]:
+) -> list[Float[Tensor, "rows channels height width"]]:
     """D(x_super), D(y_super), ...: one stack of images per factor, row by row those of `codes[rows]`.
 
     - `draw`: codes -> images (or their foregrounds). `columns`: for each factor, which code units are its own.
