@@ -1,7 +1,7 @@
 """Dataclasses to plain data and arrays, and back: what JSON and one .npz file can hold.
 
 A tree of plain data holds everything except the contents of tensors, which go into `arrays` under their path. The tree
-notes each tensor's type and shape, so that a value can be rebuilt from the tree alone, with tensors that have no contents.
+has each tensor's type and shape, so that a value can be rebuilt from the tree alone, with tensors without contents.
 Values are rebuilt from the types that the dataclasses declare: nothing that was read is ever run.
 """
 
@@ -93,7 +93,7 @@ def _dataclass(kind: type, data: Mapping[str, Any], arrays: Arrays, path: str) -
     if len(known) < len(fields):  # the constructor supplies defaults, and derives the fields that it derives
         return kind(**{field.name: known[field.name] for field in fields if field.init and field.name in known})
     # Otherwise the fields are restored as they were: to derive them again would need tensors that may have no contents.
-    value = object.__new__(kind)
+    value: Any = object.__new__(kind)
     for name, part in known.items():
         object.__setattr__(value, name, part)
     return value

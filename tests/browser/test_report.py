@@ -266,9 +266,7 @@ def test_hostile_names_do_nothing(page, tmp_path):
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_diagnosis_page(page, runs, tmp_path, screenshot, width):
     found = runs.diagnosis(STRIPES.run_id)
-    path = write_diagnosis_page(
-        found, tmp_path / "page.html", "One decoder", STRIPES, run_samples(Run(STRIPES, runs))
-    )
+    path = write_diagnosis_page(found, tmp_path / "page.html", "One decoder", STRIPES, run_samples(Run(STRIPES, runs)))
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(path.as_uri())
     expect(page.locator(".headline")).to_have_text(f"It {found.verdict.kind}.")

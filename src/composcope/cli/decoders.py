@@ -12,9 +12,7 @@ from composcope.errors import BadInput, ComposcopeError
 
 @app.command()
 def diagnose(
-    decoder: Annotated[
-        str, typer.Argument(help="A run's id, or path/file.py:function that returns your own module.")
-    ],
+    decoder: Annotated[str, typer.Argument(help="A run's id, or path/file.py:function that returns your own module.")],
     spec: Annotated[Path | None, typer.Option(help="For a module: TOML file with task, holdout and encoding.")] = None,
     weights: Annotated[Path | None, typer.Option(help="For a module: its weights, a safetensors file.")] = None,
     pick: Annotated[

@@ -28,7 +28,7 @@ def run(
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, cuda:1, mps.")] = "cpu",
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="CPU threads; the same number gives the same bytes.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="CPU threads; equal numbers give equal bytes.")] = 1,
     kernels: KernelsOption = "auto",
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""

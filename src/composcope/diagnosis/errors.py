@@ -9,6 +9,7 @@ from composcope.diagnosis.points import Points
 from composcope.factors import Latents, column
 from composcope.measures.error import (
     ByDistance,
+    blank_mse,
     distance_to_seen,
     mean_by_distance,
     mse,
@@ -28,8 +29,8 @@ class PointErrors:
     """The error at every point.
 
     - `mse`: over an image's pixels (or a code's units); `blank_mse`: that of a blank image (or a code of zeros).
-    - `position_error`: in pixels; `placed`: 1 within 1 pixel (or grid step) of the true position, else 0. None where the
-      task does not define a position.
+    - `position_error`: in pixels; `placed`: 1 within 1 pixel (or grid step) of the true position, else 0. None where
+      the task does not define a position.
     """
 
     mse: Float[Tensor, "n"]
@@ -51,7 +52,7 @@ def point_errors(task: Task, images: Images, truth: Images, latents: Latents) ->
         drawn = task.locate(images)
         position = position_error(drawn, latents[:, columns]).double()
         close = placed(drawn, latents[:, columns]).double()
-    blank = mse(task.blank(len(truth)), truth)
+    blank = blank_mse(task.foreground(truth))
     return PointErrors(mse(images, truth).double(), blank.double(), position, close)
 
 
@@ -81,8 +82,8 @@ def mean_over(values: Float[Tensor, "n"] | None, mask: Bool[Tensor, "n"]) -> flo
 class Errors:
     """Every image's distance from the truth: means over seen and held-out points, maps, and by distance into the hole.
 
-    - `map`: MSE over the grid, (x, y, ...), or over the points where they are not a whole grid; `maps`: the other errors
-      likewise ("ssim_error", "position_error", "correlation", "blank_mse").
+    - `map`: MSE over the grid, (x, y, ...), or over the points where they are not a whole grid; `maps`: the same of
+      the other errors ("ssim_error", "position_error", "correlation", "blank_mse").
     - `blank_mse`: that of a blank image, over the held-out points if there are any: no MSE means anything without it.
     - `accuracy`: share of held-out images drawn within 1 pixel of the true position.
     """

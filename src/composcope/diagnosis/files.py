@@ -28,7 +28,7 @@ def pack(diagnosis: Diagnosis) -> tuple[dict[str, Any], bytes]:
 
 
 def unpack(tree: Mapping[str, Any], content: bytes | None) -> Diagnosis:
-    """The diagnosis that was packed; without the arrays it has all its numbers, but no maps. ValueError if unreadable."""
+    """The diagnosis that was packed; without the arrays it has its numbers but no maps. ValueError if unreadable."""
     try:
         diagnosis: Diagnosis = from_plain(Diagnosis, tree, {} if content is None else unpack_arrays(content))
     except (AttributeError, IndexError, KeyError, TypeError) as error:

@@ -31,8 +31,8 @@ class KernelReport:
     """How alike the images are, between all points, and which kernel explains it.
 
     - `cosine`, `l2`, `overlap`: Gram matrices over the points `rows`; `overlap` is the soft overlap.
-    - `agreement`: correlation of the held-out x seen part of the cosines with the kernels of `reference_kernels`, and of
-      the hard overlaps with the binary kernel ("overlap binary").
+    - `agreement`: correlation of the held-out x seen part of the cosines with the kernels of `reference_kernels`, and
+      of the hard overlaps with the binary kernel ("overlap binary").
     - `schmidt_values`: the cosine kernel's Schmidt spectrum; `schmidt_rank`: terms to 5 % of its norm.
     - `terms`: sizes of its single-factor, pairwise, ... terms, by "x", "x*y"; `mixed`: the norm of what fits no term;
       `pf_coeff`: the share of single-factor terms.
@@ -58,8 +58,8 @@ class KernelReport:
 def reference_kernels(task: Task, latents: Latents) -> dict[str, Gram]:
     """The factorized kernels between these points: "binary", "binary smoothed" and "product smoothed".
 
-    The smoothed ones have the width of what the task draws: sigma along the factors that are positions in the image (two
-    bumps overlap by exp(-d^2 / (4 sigma^2))), one grid step along any other factor, which has no width in the image.
+    The smoothed ones have the width of what the task draws: sigma along the factors that are positions in the image
+    (two bumps overlap by exp(-d^2 / (4 sigma^2))), one grid step along other factors, which have no width in the image.
     """
     sigma = getattr(task, "sigma", None)
     widths = {

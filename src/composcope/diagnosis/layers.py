@@ -49,7 +49,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Stripe- and bump-likeness of every unit, their means over units that respond, and maps of the most variable units.
+    """Stripe- and bump-likeness of every unit, their means over units that respond, and the most variable units' maps.
 
     - `shown`: indices of the units of largest variance; `maps`: their activations over the grid, (units, x, y, ...).
     - `silent`: how many units are constant over the grid.
@@ -82,9 +82,7 @@ class LayerDiagnosis:
     more: dict[str, Any] = field(default_factory=dict)
 
 
-def geometry_of(
-    metric: Metric, method: Method, factors: Sequence[Factor], heldout: Bool[Tensor, "points"]
-) -> Geometry:
+def geometry_of(metric: Metric, method: Method, factors: Sequence[Factor], heldout: Bool[Tensor, "points"]) -> Geometry:
     """The volume element and the factorization of a metric over the points."""
     axes = tuple(factors[axis].name for axis in differentiable(factors))
     volume = volume_element(metric)
@@ -199,4 +197,3 @@ class LayerAccumulator:
         _, shown, maps = self.shown
         maps = tuning_maps(maps.T, self.points.factors)
         return Tuning(stripe, bump, mean_stripe, mean_bump, int(silent.sum()), shown, maps)
-

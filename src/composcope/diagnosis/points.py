@@ -18,8 +18,8 @@ from composcope.tasks.base import Task
 class Points:
     """The points measured: their latents in grid order, and which are held out.
 
-    - `full`: whether they are the factors' whole grid. `sample`: the points whose pairs are all compared, fewer than all
-      where there are many.
+    - `full`: whether they are the factors' whole grid. `sample`: the points whose pairs are all compared, fewer than
+      all where there are many.
     """
 
     latents: Float[Tensor, "n factors"]

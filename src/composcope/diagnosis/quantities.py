@@ -1,8 +1,8 @@
-"""Every quantity that a diagnosis tells, described once: for the JSON, the terminal, the page and its charts.
+"""Every quantity of a diagnosis, described once: for the JSON, the terminal, the page and its charts.
 
-To add one, write the measure as a function in `measures/` and describe it here: a `Quantity` in one of the groups below,
-with a `get` if the diagnosis has the number already, or a `measure` if it is to be computed. It then appears in
-`Diagnosis.numbers()`, in `Store.frame()`, in the terminal and on the page.
+To add one, write the measure as a function in `measures/` and describe it here: a `Quantity` in one of the groups
+below, with a `get` if the diagnosis has the number already, or a `measure` if it is to be computed. It then appears
+in `Diagnosis.numbers()`, in `Store.frame()`, in the terminal and on the page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,14 +31,14 @@ class Material:
 class Quantity:
     """One quantity: a number, or a word, list or table of numbers.
 
-    - `key`: its dotted name in `numbers()` and in the frame. In those of layers, the layer's name follows the first word.
-    - `title`: what tables call it, nothing for what is only among the numbers. Quantities of one title share a row, each
+    - `key`: its dotted name in `numbers()` and in the frame. For layers, the layer's name comes after the first word.
+    - `title`: its name in tables, empty for what is only among the numbers. Quantities of one title share a row, each
       in its own `column`. `reading`: how to read it.
     - `low`, `high`: the range that its chart shows at least. `chart`: the chart over layers in which it is a line.
     - `compare`: whether the table of layers shows that of the untrained network beside it.
     - `get`: its value from the diagnosis (or layer); by default the key is a path of fields that leads to it.
-    - `measure`: computes it from the `Material` (or, for a layer, from the `LayerDiagnosis`) when the diagnosis is made,
-      to be kept in `more`. Must not need anything that is not there: None means that it does not apply.
+    - `measure`: computes it from the `Material` (or, for a layer, from the `LayerDiagnosis`) when the diagnosis is
+      made, to be stored in `more`. It returns None where it does not apply.
     """
 
     key: str
@@ -172,17 +172,17 @@ UNTITLED = (
     *(Quantity(f"verdict.{name}") for name in ("kind", "score", "shares")),
     *(Quantity(f"kernels.{name}") for name in ("schmidt_rank", "terms", "mixed", "agreement", "fits")),
     *(Quantity(f"complexity.{images}.{name}") for images in ("targets", "outputs") for name in ("mean", "maximum")),
-    Quantity("by_distance", get=lambda found: _curves(found)),
+    Quantity("by_distance", get=lambda diagnosis: _curves(diagnosis)),
     Quantity("notes"),
 )
 """What is among the numbers but in no table."""
 
 
-def _curves(found: Diagnosis) -> dict[str, dict[str, list[float]]]:
+def _curves(diagnosis: Diagnosis) -> dict[str, dict[str, list[float]]]:
     """Every error's mean at each distance from the edge of the hole."""
     return {
         name: {part: getattr(curve, part).tolist() for part in ("distances", "means", "counts")}
-        for name, curve in found.error.by_distance.items()
+        for name, curve in diagnosis.error.by_distance.items()
     }
 
 
@@ -213,14 +213,16 @@ def layer_quantities(factors: Sequence[str], heldout: bool) -> list[Quantity]:
         ),
         Quantity("linear_factorization.by_term"),
         Quantity("linear_factorization.by_order"),
-        Quantity("tuning.stripe", "stripe", "mean over units; 1: one factor alone", 0.0, 1.0, get=_tuning("mean_stripe")),
-        Quantity("tuning.bump", "bump", "mean over units; 1: one combination", 0.0, 1.0, get=_tuning("mean_bump")),
+        Quantity("tuning.stripe", "stripe", "mean over units; 1: of one factor", get=_tuning("mean_stripe")),
+        Quantity("tuning.bump", "bump", "mean over units; 1: of one combination", get=_tuning("mean_bump")),
         Quantity("tuning.silent"),
         Quantity("tuning.units", get=lambda layer: layer.tuning and len(layer.tuning.stripe)),
     ]  # fmt: skip
 
 
-def _volume(name: str, title: str = "", reading: str = "", low: float = 0, high: float = 0, chart: str = "") -> Quantity:
+def _volume(
+    name: str, title: str = "", reading: str = "", low: float = 0, high: float = 0, chart: str = ""
+) -> Quantity:
     def get(layer: LayerDiagnosis) -> Any:
         volumes: VolumeSummary | None = layer.geometry.volumes if layer.geometry else None
         return None if volumes is None else getattr(volumes, name)
@@ -228,10 +230,12 @@ def _volume(name: str, title: str = "", reading: str = "", low: float = 0, high:
     return Quantity(f"geometry.volume.{name}", title, reading, low, high, chart=chart, get=get)
 
 
-def _factorization(name: str, title: str = "", reading: str = "", low: float = 0, high: float = 0, **more: Any) -> Quantity:
+def _factorization(
+    name: str, title: str = "", reading: str = "", low: float = 0, high: float = 0, **more: Any
+) -> Quantity:
     def get(layer: LayerDiagnosis) -> Any:
-        found: Factorization | None = layer.geometry.factorization if layer.geometry else None
-        return None if found is None else getattr(found, name)
+        ratios: Factorization | None = layer.geometry.factorization if layer.geometry else None
+        return None if ratios is None else getattr(ratios, name)
 
     return Quantity(f"geometry.factorization.{name}", title, reading, low, high, get=get, **more)
 
@@ -244,12 +248,13 @@ def _probes(factor: str, heldout: bool) -> list[Quantity]:
         return lambda layer: getattr(layer.probe[factor], name) if layer.probe and factor in layer.probe else None
 
     where = "on held-out points, fitted on seen" if heldout else "cross-validated"
-    return [
-        Quantity(f"probes.{factor}.{name}", f"probe {factor}", f"{where}; 1 is readable", 0.0, 1.0, chart="Probes", get=get(name))
-        if name == shown
-        else Quantity(f"probes.{factor}.{name}", get=get(name))
+    quantities = [
+        Quantity(f"probes.{factor}.{name}", get=get(name))
         for name in ("score", "in_sample", "cross_validated", "heldout")
-    ]  # fmt: skip
+        if name != shown
+    ]
+    key, title = f"probes.{factor}.{shown}", f"probe {factor}"
+    return [Quantity(key, title, f"{where}; 1 is readable", 0.0, 1.0, chart="Probes", get=get(shown)), *quantities]
 
 
 def _main_effects(layer: LayerDiagnosis) -> float | None:

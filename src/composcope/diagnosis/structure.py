@@ -1,4 +1,4 @@
-"""Whether images are products of single-factor functions: how many products a pixel needs, which factors act together."""
+"""Whether images are products of single-factor functions: how many a pixel needs, and which factors act together."""
 
 from composcope.diagnosis.points import Points
 from composcope.measures.complexity import Complexity, independent_blocks, pixel_complexity
@@ -11,9 +11,7 @@ MOST_VALUES = 2**20
 BLOCK_TOLERANCE = 0.05
 
 
-def complexities(
-    outputs: Images, truth: Images, points: Points, notes: dict[str, str]
-) -> dict[str, Complexity] | None:
+def complexities(outputs: Images, truth: Images, points: Points, notes: dict[str, str]) -> dict[str, Complexity] | None:
     """Product terms per pixel, of the targets and of the outputs."""
     if not points.full or len(points.factors) != 2:
         notes["complexity"] = "it is defined for two factors over their whole grid"

@@ -9,7 +9,12 @@ __all__ = ["number", "summary"]  # number: until the report moves
 
 def summary(diagnosis: Diagnosis) -> str:
     """All blocks that have something to say, with an empty line between them."""
-    blocks = [_verdict(diagnosis), *(_lines(group) for group in tables(diagnosis)), _layers(diagnosis), _notes(diagnosis)]
+    blocks = [
+        _verdict(diagnosis),
+        *(_lines(group) for group in tables(diagnosis)),
+        _layers(diagnosis),
+        _notes(diagnosis),
+    ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 

@@ -42,7 +42,7 @@ def value(quantity: Quantity, subject: Any) -> Any:
 def _found(quantity: Quantity, subject: Any) -> tuple[str, Any]:
     """The value and the key that it belongs under: that of the first field on the way that is None, if one is.
 
-    The key is empty where there is nothing to tell: the whole section, or the entry of a mapping, is missing.
+    The key is empty where there is no value at all: the whole section, or the entry of a mapping, is missing.
     """
     if quantity.measure is not None:
         return quantity.key, subject.more.get(quantity.key)
@@ -65,14 +65,15 @@ def numbers(diagnosis: Diagnosis) -> dict[str, Any]:
         key, content = _found(quantity, diagnosis)
         if content is not None or (key and quantity.measure is None and quantity.get is None):
             _put(tree, key.split("."), content)
-    tree |= _layer_numbers(diagnosis, diagnosis.layers)
+    for section, by_layer in _layer_numbers(diagnosis, diagnosis.layers).items():
+        tree.setdefault(section, {}).update(by_layer)
     tree["untrained"] = _layer_numbers(diagnosis, diagnosis.untrained) if diagnosis.untrained else {}
     plain: dict[str, Any] = to_plain(tree, {})
     return plain
 
 
 def _layer_numbers(diagnosis: Diagnosis, layers: Mapping[str, LayerDiagnosis]) -> dict[str, Any]:
-    """The layers' numbers, by section and then by layer; None where a section has nothing to tell of a layer."""
+    """The layers' numbers, by section and then by layer; None where a section has no values for a layer."""
     tree: dict[str, Any] = {section: {} for section in LAYER_SECTIONS}
     quantities = layer_quantities(diagnosis.factors, diagnosis.heldout > 0)
     for name, layer in layers.items():

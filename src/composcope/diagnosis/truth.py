@@ -12,7 +12,7 @@ from composcope.tasks.base import Images, Task
 
 
 def true_geometry(task: Task, latents: Latents, heldout: Bool[Tensor, "n"]) -> Geometry:
-    """The geometry that a perfect decoder's image has, exact: the task's drawing is differentiated along each factor."""
+    """The geometry of a perfect decoder's image, exact: `task.render` is differentiated along each factor."""
     axes = differentiable(task.factors)
     slopes = []
     for axis in axes:

@@ -33,9 +33,7 @@ def findings(store: str | Path) -> dict[str, str]:
 
 def _kernels_state() -> str:
     state = kernels.status()
-    return (
-        "compiled convolutions" if state.available else f"PyTorch's convolutions, which are slower: {state.reason}"
-    )
+    return "compiled convolutions" if state.available else f"PyTorch's convolutions, which are slower: {state.reason}"
 
 
 def _store_state(folder: str | Path) -> str:

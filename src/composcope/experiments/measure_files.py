@@ -1,9 +1,9 @@
 """Measures beside a stored run: `measures/<name>.json`, each with its version and checksum.
 
 A diagnosis is one of them: its numbers are in `diagnosis.json`, its maps in `diagnosis.npz`, and the first holds the
-checksum of the second, so that a pair from two different diagnoses is noticed. Versions before 0.2 kept the numbers in
-`measures/diagnosis.json` and the whole once more in `diagnosis/numbers.json` and `diagnosis/arrays.npz`; they are read
-from there, and replaced when the run is diagnosed again.
+checksum of the second, so that a pair from two different diagnoses is noticed. Earlier versions wrote the numbers to
+`measures/diagnosis.json` and the whole diagnosis once more to `diagnosis/numbers.json` and `diagnosis/arrays.npz`: such
+a diagnosis is read from there, and replaced when the run is diagnosed again.
 """
 
 import json
@@ -67,7 +67,7 @@ def _numbers(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_diagnosis(folder: Path, diagnosis: Diagnosis) -> None:
-    """Store a diagnosis in a run's folder, in the place of an older one."""
+    """Store a diagnosis in a run's folder, replacing an older one."""
     tree, content = pack(diagnosis)
     (folder / "measures").mkdir(exist_ok=True)
     # The numbers come last, since they say which maps belong to them: a crash in between leaves the pair unmatched,

@@ -122,7 +122,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except IsADirectoryError:
         raise BadInput(f"{str(path)!r} is a folder; a TOML file is needed") from None
     except UnicodeDecodeError:
-        raise BadInput(f"{str(path)!r} is not a text file; a TOML file is needed (see examples/bump_cnn.toml)") from None
+        raise BadInput(
+            f"{str(path)!r} is not a text file; a TOML file is needed (see examples/bump_cnn.toml)"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{str(path)!r} is not valid TOML: {error}") from None
     except OSError as error:
@@ -151,7 +153,7 @@ def _check_finite(images: Tensor) -> None:
 
 
 def _without_paths(data: Any) -> Any:
-    """The data without paths of files that have a checksum: a file is identified by its contents, not by where it is."""
+    """The data without paths of files that have a checksum: a file is identified by its contents, not its path."""
     if isinstance(data, dict):
         return {key: _without_paths(value) for key, value in data.items() if not (key == "file" and "sha256" in data)}
     return [_without_paths(value) for value in data] if isinstance(data, list) else data

@@ -201,7 +201,7 @@ class Store:
             return Record(run_id, "damaged", spec, {}, {}, str(damage))
 
     def frame(self, run_ids: Sequence[str] | None = None, verify: bool = False) -> "pd.DataFrame":
-        """One row per run: its id, status, spec fields (`decoder.depth`), measures (`error.heldout_mse`) and seconds."""
+        """One row per run: id, status, spec fields (`decoder.depth`), measures (`error.heldout_mse`) and seconds."""
         import pandas as pd
 
         rows = []
@@ -214,8 +214,8 @@ class Store:
     def _add_folder(self, run_id: str, files: Mapping[str, bytes]) -> None:
         """Add a run's folder in one step; a finished run stays as it is.
 
-        The folder is filled under a temporary name and renamed. The rename fails if a folder of that name is there, that
-        of a failed run or of another process: a finished one is left alone, any other is moved away, and we try again.
+        The folder is filled under a temporary name and renamed. The rename fails if a folder of that name exists, from
+        a failed run or another process: a finished run is left alone, any other is moved away, and we try again.
         """
         self.prepare()
         with self._staging(run_id) as staging:

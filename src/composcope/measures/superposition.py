@@ -64,11 +64,11 @@ def shared_value_means(
             0, seen[known, axis], pixels[known]
         )
         counts = torch.bincount(seen[known, axis], minlength=factor.size)
-        wanted = index[heldout, axis]
-        missing = sorted({factor.values[i] for i in wanted.tolist() if i < 0 or counts[i] == 0})
+        needed = index[heldout, axis]
+        missing = sorted({factor.values[i] for i in needed.tolist() if i < 0 or counts[i] == 0})
         if missing:
             raise ValueError(f"no seen point has {factor.name} = {missing}: there is no mean to superpose")
-        mean = sums[wanted] / counts[wanted, None]
+        mean = sums[needed] / counts[needed, None]
         means.append(mean.reshape(-1, *outputs.shape[1:]).to(outputs.dtype))
     return means
 
@@ -85,7 +85,7 @@ def edge_blend(
     - `images`: over all n points: the truth, or the decoder's outputs.
     - `along`: the factor that has the gap; only points that share every other factor's value count as edges.
 
-    A circular factor is followed the way round. Where one side has no seen point, the other edge is taken alone.
+    A circular factor wraps around. Where one side has no seen point, the other edge is used alone.
     """
     axis = column(factors, along)
     others = [i for i in range(len(factors)) if i != axis]
@@ -105,7 +105,7 @@ def edge_blend(
 
 
 def _gaps(forward: Tensor, period: float | None) -> tuple[Tensor, Tensor]:
-    """Distances upwards and downwards along a factor; infinite on the wrong side unless it goes round."""
+    """Distances upwards and downwards along a factor; infinite on the other side unless it wraps around."""
     if period is not None:
         return torch.remainder(forward, period), torch.remainder(-forward, period)
     return forward.masked_fill(forward < 0, torch.inf), (-forward).masked_fill(forward > 0, torch.inf)

@@ -21,7 +21,8 @@ class RunRow:
 
     - `record`: the run as the store lists it, with status "missing" for one that a figure needs and the store lacks.
     - `title` and `about`: what was trained, in words. `note`: why there is no diagnosis.
-    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `composition`: whether these test it.
+    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `composition`: whether these test
+      composition.
     - `part`, `data`: what its diagnosis says and draws.
     """
 
