@@ -28,8 +28,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(runs, tmp_path_factory):
-    asked, made = made_up()
-    return write_report(runs, asked, made, claims(), tmp_path_factory.mktemp("page") / "report.html")
+    return write_report(made_up(runs), tmp_path_factory.mktemp("page") / "report.html")
 
 
 @pytest.fixture
@@ -219,7 +218,7 @@ def test_it_prints_with_nothing_cut(page, written):
     printed = PdfReader(io.BytesIO(page.pdf(format="A4")))
     text = " ".join(sheet.extract_text() for sheet in printed.pages)
     text = " ".join(unicodedata.normalize("NFKC", text).split())  # without ligatures
-    for said in (*(judgement.statement for judgement in claims()), "the other effect", "Known remark of 1."):
+    for said in (*(judgement.statement for judgement in claims()), "the other effect", "Note on 1."):
         assert said in text
     assert "1.00e-04" in text, "the table behind the figure is folded away"
     assert "torch" in text, "the footer is missing"
@@ -243,8 +242,7 @@ def test_two_hundred_runs_are_small_and_open_fast(page, tmp_path):
     measure_run(store, spec.run_id)
     one = run_row(store, spec.run_id)
     rows = [one, *(replace(one, run_id=f"{number:016x}", composition=False) for number in range(199))]
-    asked, made = made_up()
-    path = write_page(report_text(store, asked, made, claims(), rows), tmp_path / "report.html")
+    path = write_page(report_text(made_up(store), rows), tmp_path / "report.html")
     assert path.stat().st_size < 30e6
     times = []
     for _ in range(3):
@@ -256,10 +254,10 @@ def test_two_hundred_runs_are_small_and_open_fast(page, tmp_path):
 def test_hostile_names_do_nothing(page, tmp_path):
     store = cs.Store(tmp_path / "runs")
     store.save_failure(SEEN, HOSTILE, {"torch": HOSTILE})
-    asked, made = made_up()
-    made[0].rows[0]["code"] = HOSTILE
+    made = made_up(store)
+    made.panels[0].rows[0]["code"] = HOSTILE
     page.on("dialog", lambda dialog: pytest.fail(f"the page ran {dialog.message}"))
-    page.goto(write_report(store, asked, made, claims(), tmp_path / "report.html").as_uri())
+    page.goto(write_report(made, tmp_path / "report.html").as_uri())
     expect(opened(page, SEEN)).to_contain_text(HOSTILE)
 
 
