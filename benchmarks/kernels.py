@@ -8,7 +8,7 @@ from timing import compare, machine, measure, report, serve
 from torch import Tensor, nn
 from training import BATCH, CODE, SIZE, plain_cnn, plain_epoch
 
-from composcope import kernels
+from composcope import fastconv
 
 # ---- whole epochs
 
@@ -18,15 +18,15 @@ def our_cnn(depth: int, width: int, conv: bool = True, up: bool = True, last: bo
     layers: list[nn.Module] = [nn.Linear(CODE, width * 49), nn.Unflatten(1, (width, 7, 7)), nn.ReLU()]
     for _ in range(2):
         if up:
-            layers.append(kernels.Upsample2x(width, width, relu=True))
+            layers.append(fastconv.Upsample2x(width, width, relu=True))
         else:
             layers += [nn.ConvTranspose2d(width, width, 4, stride=2, padding=1), nn.ReLU()]
     for _ in range(depth - 2):
         if conv:
-            layers.append(kernels.Conv3x3(width, width, relu=True))
+            layers.append(fastconv.Conv3x3(width, width, relu=True))
         else:
             layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU()]
-    layers.append(kernels.Conv3x3(width, 1) if last else nn.Conv2d(width, 1, 3, padding=1))
+    layers.append(fastconv.Conv3x3(width, 1) if last else nn.Conv2d(width, 1, 3, padding=1))
     return nn.Sequential(*layers)
 
 
@@ -56,7 +56,7 @@ LADDER = {
 def serve_epochs(name: str, depth: int, width: int, samples: int, threads: int) -> None:
     torch.set_num_threads(threads)
     if name.endswith("memory kept"):
-        kernels.keep_memory()
+        fastconv.keep_memory()
     codes, images = torch.randn(samples, CODE), torch.rand(samples, 1, SIZE, SIZE)
     if name in LADDER:
         serve(our_epoch(our_cnn(depth, width, *LADDER[name]), codes, images))
@@ -87,9 +87,9 @@ def layer(kind: str, c: int, k: int, size: int, batch: int = BATCH) -> dict[str,
     theirs: nn.Module
     ours: nn.Module
     if kind == "up":
-        theirs, ours = nn.ConvTranspose2d(c, k, 4, stride=2, padding=1), kernels.Upsample2x(c, k, relu=True)
+        theirs, ours = nn.ConvTranspose2d(c, k, 4, stride=2, padding=1), fastconv.Upsample2x(c, k, relu=True)
     else:
-        theirs, ours = nn.Conv2d(c, k, 3, padding=1), kernels.Conv3x3(c, k, relu=True)
+        theirs, ours = nn.Conv2d(c, k, 3, padding=1), fastconv.Conv3x3(c, k, relu=True)
     return {"library": step_of(nn.Sequential(theirs, nn.ReLU()), x), "ours": step_of(ours, x)}
 
 
@@ -122,9 +122,9 @@ def growth(rounds: int, quick: bool) -> None:
             for size in sizes[::2] if quick else sizes:
                 cells = []
                 for width in widths:
-                    before = kernels.used()
+                    before = fastconv.used()
                     times = measure(layer(kind, width, width, size, batch), rounds)
-                    torch_only = set(kernels.used() - before) == {"torch"}
+                    torch_only = set(fastconv.used() - before) == {"torch"}
                     cells.append(f"  {times['library'].cpu / times['ours'].cpu:6.2f} {'t' if torch_only else ' '}   ")
                 print(f"  {size:4} " + "".join(cells))
 
@@ -142,7 +142,7 @@ def main() -> None:
         return
     torch.set_num_threads(options.threads)
     quick = options.quick
-    print(f"{machine()}; {torch.get_num_threads()} thread(s), {kernels.status()}")
+    print(f"{machine()}; {torch.get_num_threads()} thread(s), {fastconv.status()}")
     if options.only in (None, "layers"):
         layers(5 if quick else 21)
     if options.only in (None, "growth"):

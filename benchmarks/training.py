@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import composcope as cs
-from composcope import kernels
+from composcope import fastconv
 
 CODE, SIZE, BATCH = 56, 28, 32
 OURS = {"composcope, library's convolutions": "torch", "composcope": "auto"}
@@ -56,8 +56,8 @@ def serve_epochs(name: str, depth: int, width: int, samples: int) -> None:
     if name not in OURS:
         serve(plain_epoch(plain_cnn(depth, width), codes, images))
     else:
-        kernels.keep_memory()
-        with kernels.using("auto" if OURS[name] == "auto" else "torch"):
+        fastconv.keep_memory()
+        with fastconv.using("auto" if OURS[name] == "auto" else "torch"):
             serve(our_epoch(depth, width, codes, images))
 
 
@@ -98,7 +98,7 @@ def main() -> None:
         serve_epochs(options.serve[0], *map(int, options.serve[1:]))
         return
     samples, rounds = (320, 3) if options.quick else (1000, 3)
-    print(f"{machine()}; kernels: {'compiled' if kernels.status().available else kernels.status().reason}")
+    print(f"{machine()}; kernels: {'compiled' if fastconv.status().available else fastconv.status().reason}")
     seconds = {depth: epochs(depth, samples, rounds) for depth in (4, 10)}
     a_layer = (seconds[10] - seconds[4]) / 6
     depths = range(2, 7)

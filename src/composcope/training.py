@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from composcope.components import CONFIG, Listed
 from composcope.errors import RunFailed
-from composcope.kernels import prepare
+from composcope.fastconv import prepare
 from composcope.penalties import Penalty
 from composcope.randomness import generator, seeded
 

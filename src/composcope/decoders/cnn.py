@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from composcope.components import register
 from composcope.decoders.base import Decoder, ImageShape
-from composcope.kernels import Conv3x3, Upsample2x
+from composcope.fastconv import Conv3x3, Upsample2x
 
 
 @register("cnn")

@@ -5,7 +5,7 @@ import platform
 from importlib import metadata, util
 from pathlib import Path
 
-from composcope import kernels
+from composcope import fastconv
 from composcope.errors import BadInput
 from composcope.experiments.store import Store
 
@@ -32,7 +32,7 @@ def findings(store: str | Path) -> dict[str, str]:
 
 
 def _kernels_state() -> str:
-    state = kernels.status()
+    state = fastconv.status()
     return (
         "compiled convolutions" if state.available else f"the library's convolutions, which are slower: {state.reason}"
     )

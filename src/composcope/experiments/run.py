@@ -17,8 +17,8 @@ from composcope.errors import BadInput, RunFailed
 from composcope.experiments.spec import Spec, warn_unless_composition
 from composcope.experiments.store import Store
 from composcope.factors import column
+from composcope.fastconv import Mode, used, using
 from composcope.holdouts import Split, split
-from composcope.kernels import Mode, used, using
 from composcope.measures.error import mse, position_accuracy
 from composcope.randomness import generator, seeded
 from composcope.tasks.base import Task

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-logger = logging.getLogger("composcope.kernels")
+logger = logging.getLogger("composcope.fastconv")
 
 SOURCES = ("winograd.cpp", "narrow.cpp")
 HEADERS = ("common.h", "product.h", "tiles.h")
@@ -32,7 +32,7 @@ def load() -> ctypes.CDLL:
         raise BuildError("this processor has no AVX2")
     try:
         folder = private_folder()
-        path = folder / f"kernels-{fingerprint()}.so"
+        path = folder / f"fastconv-{fingerprint()}.so"
         if not intact(path):
             compile_to(path)
         return declare(ctypes.CDLL(str(path)))
@@ -51,9 +51,9 @@ def intact(path: Path) -> bool:
 def private_folder() -> Path:
     """The folder compiled kernels live in; nobody but the user may write there, since its files are executed."""
     if named := os.environ.get("COMPOSCOPE_CACHE"):
-        folder = Path(named) / "kernels"
+        folder = Path(named) / "fastconv"
     else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "kernels"
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "fastconv"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.stat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022:

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from composcope.kernels import state
-from composcope.kernels.functional import by_torch, conv3x3, upsample2x
+from composcope.fastconv import state
+from composcope.fastconv.functional import by_torch, conv3x3, upsample2x
 
 
 def prepare(module: nn.Module) -> None:

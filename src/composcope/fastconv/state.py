@@ -10,13 +10,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-from composcope.kernels.build import BuildError, load
+from composcope.fastconv.build import BuildError, load
 
-logger = logging.getLogger("composcope.kernels")
+logger = logging.getLogger("composcope.fastconv")
 
 Mode = Literal["auto", "torch"]
 
-_mode: ContextVar[Mode] = ContextVar("composcope_kernels", default="auto")
+_mode: ContextVar[Mode] = ContextVar("composcope_fastconv", default="auto")
 _used: Counter[str] = Counter()
 _lock = threading.Lock()
 _loaded: tuple[ctypes.CDLL | None, str] | None = None

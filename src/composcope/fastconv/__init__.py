@@ -1,9 +1,9 @@
 """Convolutions that train faster than the library's on a CPU, with the library's wherever they would not."""
 
-from composcope.kernels.functional import conv3x3, upsample2x
-from composcope.kernels.memory import keep_memory
-from composcope.kernels.modules import Conv3x3, Upsample2x, prepare
-from composcope.kernels.state import Mode, Status, status, used, using
+from composcope.fastconv.functional import conv3x3, upsample2x
+from composcope.fastconv.memory import keep_memory
+from composcope.fastconv.modules import Conv3x3, Upsample2x, prepare
+from composcope.fastconv.state import Mode, Status, status, used, using
 
 __all__ = [
     "Conv3x3",

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from composcope.kernels import state
-from composcope.kernels.rule import best_kernel
+from composcope.fastconv import state
+from composcope.fastconv.rule import best_kernel
 
 Layer = Literal["conv3x3", "upsample2x"]
 
