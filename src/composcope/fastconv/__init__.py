@@ -1,4 +1,4 @@
-"""Convolutions that train faster than the library's on a CPU, with the library's wherever they would not."""
+"""Convolutions that train faster than PyTorch's on a CPU, with PyTorch's wherever they would not."""
 
 from composcope.fastconv.functional import conv3x3, upsample2x
 from composcope.fastconv.memory import keep_memory

@@ -1,4 +1,4 @@
-"""The convolutions as functions: the kernel in training where it pays, otherwise the library's."""
+"""The convolutions as functions: the kernel in training where it pays, otherwise PyTorch's."""
 
 import ctypes
 import threading
@@ -28,19 +28,24 @@ def upsample2x(x: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool
 
 
 def _layer(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    # first of all, so that torch.compile traces the library's convolution and nothing else
+    # first of all, so that torch.compile traces PyTorch's convolution and nothing else
     if torch.compiler.is_compiling() or not _learns(x, weight, bias):
         return by_torch(layer, x, weight, bias, relu)
     kernel = _choose(layer, x, weight, bias)
     state.count(kernel or "torch")
     if kernel is None:
         return by_torch(layer, x, weight, bias, relu)
+    return by_kernel(layer, kernel, x, weight, bias, relu)
+
+
+def by_kernel(layer: Layer, kernel: str, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    """The layer by a kernel, whether or not it pays."""
     y: Tensor = _Kernel.apply(x, weight, bias, relu, layer, kernel)
     return y
 
 
 def by_torch(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    """The same by the library."""
+    """The same by PyTorch."""
     if layer == "conv3x3":
         y = F.conv2d(x, weight, bias, padding=1)
     else:
@@ -54,7 +59,7 @@ def _learns(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
-    """The kernel's name, or None for the library."""
+    """The kernel's name, or None for PyTorch's."""
     if state.mode() != "auto" or not _plain(x, weight, bias) or x.dim() != 4 or x.numel() == 0:
         return None
     n, c, h, w = x.shape
@@ -65,9 +70,9 @@ def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str
         or weight.shape[2:] != (size, size)
         or not (bias is None or len(bias) == k)
     ):
-        return None  # the library says what is wrong
-    kernel = best_kernel(layer, n, c, k, h, w)
-    return kernel if kernel and state.library() is not None else None
+        return None  # PyTorch says what is wrong
+    lanes = state.lanes()
+    return best_kernel(layer, n, c, k, h, w, lanes) if lanes else None
 
 
 def _plain(*tensors: Tensor | None) -> bool:
@@ -100,7 +105,7 @@ def _transformed() -> bool:
 
 
 class _Kernel(torch.autograd.Function):
-    """One layer by a kernel; its gradient by the kernel too, or by the library where it must be differentiable."""
+    """One layer by a kernel; its gradient by the kernel too, or by PyTorch where it must be differentiable."""
 
     @staticmethod
     def forward(

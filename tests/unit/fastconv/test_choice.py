@@ -1,4 +1,4 @@
-"""When the kernels are taken and when the library's convolutions are."""
+"""When the kernels are taken and when PyTorch's convolutions are."""
 
 import os
 import subprocess
@@ -43,7 +43,7 @@ def test_training_takes_the_kernel(conv, x):
 @pytest.mark.parametrize(
     "ours", [fastconv.Conv3x3(3, 5), fastconv.Upsample2x(3, 5), fastconv.Conv3x3(3, 5, bias=False)]
 )
-def test_state_is_the_librarys(ours):
+def test_state_is_pytorchs(ours):
     bias = ours.bias is not None
     if isinstance(ours, fastconv.Upsample2x):
         theirs: nn.Module = nn.ConvTranspose2d(3, 5, 4, stride=2, padding=1, bias=bias)
@@ -55,7 +55,7 @@ def test_state_is_the_librarys(ours):
     assert torch.equal(ours.eval()(x), theirs(x))
 
 
-def test_initialisation_is_the_librarys():
+def test_initialisation_is_pytorchs():
     torch.manual_seed(1)
     ours = fastconv.Conv3x3(3, 5)
     torch.manual_seed(1)
@@ -77,7 +77,7 @@ def test_switch(conv, x):
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_without_gradients_the_library_runs_to_the_last_bit(conv, x, relu):
+def test_without_gradients_pytorch_runs_to_the_last_bit(conv, x, relu):
     conv.relu = relu
     want = F.conv2d(x, conv.weight, conv.bias, padding=1)
     want = want.relu() if relu else want
@@ -140,7 +140,7 @@ def test_forward_mode_and_transforms(conv, x):
     assert torch.func.hessian(lambda a: conv(a).sum())(x[:1, :, :2, :2]).shape == (1, 16, 2, 2) * 2
 
 
-def test_compiled_tracing_sees_the_library(conv, x):
+def test_compiled_tracing_sees_pytorchs(conv, x):
     compiled = torch.compile(conv, backend="eager", fullgraph=True)
     want = F.conv2d(x, conv.weight, conv.bias, padding=1).relu()
     assert torch.equal(compiled(x), want)
@@ -155,13 +155,27 @@ def test_flop_counting_sees_the_convolution(conv, x):
     assert counter.get_total_flops() == 2 * 8 * 16 * 16 * 16 * 16 * 9
 
 
-def test_rule():
-    assert best_kernel("conv3x3", 32, 64, 64, 28, 28) == "winograd"
-    assert best_kernel("conv3x3", 32, 64, 1, 28, 28) == "narrow"
-    assert best_kernel("upsample2x", 32, 64, 64, 14, 14) == "winograd"
-    assert best_kernel("upsample2x", 32, 64, 64, 7, 7) is None
-    assert best_kernel("conv3x3", 1, 64, 64, 7, 7) is None
-    assert best_kernel("conv3x3", 32, 1, 64, 28, 28) is None
+@pytest.mark.parametrize("lanes", [16, 8, 4])
+def test_rule_takes_the_kernels_for_the_authors_layers(lanes):
+    assert best_kernel("conv3x3", 32, 64, 64, 28, 28, lanes) == "winograd"
+    assert best_kernel("conv3x3", 32, 64, 1, 28, 28, lanes) == "narrow"
+    assert best_kernel("upsample2x", 32, 64, 64, 14, 14, lanes) == "winograd"
+
+
+@pytest.mark.parametrize("lanes", [16, 8, 4])
+def test_rule_leaves_to_pytorch_what_would_not_pay(lanes):
+    assert (
+        best_kernel("conv3x3", 1, 64, 64, 7, 7, lanes) is None
+    )  # the weight's transform would cost more than it saves
+    assert best_kernel("conv3x3", 32, 1, 64, 28, 28, lanes) is None  # one channel fills no vector
+    assert best_kernel("upsample2x", 32, 64, 64, 5, 5, lanes) is None  # tiles of 5 cover 6 badly
+    assert best_kernel("conv3x3", 1, 2, 2, 8, 8, lanes) is None  # too few values
+
+
+def test_rule_depends_on_lanes():
+    quick = ("upsample2x", 16, 24, 24, 8, 8)  # 24 channels are 3 vectors of 8, and would be padded to 2 of 16
+    assert best_kernel(*quick, 8) == "winograd"
+    assert best_kernel(*quick, 16) is None
 
 
 def test_keeping_memory_is_a_plain_yes_or_no():

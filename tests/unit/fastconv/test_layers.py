@@ -193,7 +193,7 @@ def test_memory_is_freed():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # kilobytes
 
 
-def test_the_loss_curve_is_the_librarys():
+def test_the_loss_curve_is_pytorchs():
     def curve(mode: str) -> Tensor:
         torch.manual_seed(3)
         model = nn.Sequential(
