@@ -63,7 +63,8 @@ class Cell:
 
 def turns(first: Callable[[], None], second: Callable[[], None], seconds: float) -> float:
     """Median time of the first / of the second, for about so many seconds and at least five rounds."""
-    first(), second()
+    first()
+    second()
     taken: tuple[list[float], list[float]] = ([], [])
     end = time.perf_counter() + seconds
     while len(taken[0]) < 5 or time.perf_counter() < end:

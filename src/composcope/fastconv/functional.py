@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -68,7 +69,7 @@ def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str
     if (
         weight.shape[cols : cols + 1] != (c,)
         or weight.shape[2:] != (size, size)
-        or not (bias is None or len(bias) == k)
+        or not (bias is None or bias.shape == (k,))
     ):
         return None  # PyTorch says what is wrong
     lanes = state.lanes()
@@ -83,7 +84,7 @@ def _plain(*tensors: Tensor | None) -> bool:
 
 
 def _has_floats(t: Tensor) -> bool:
-    if type(t) not in (Tensor, torch.nn.Parameter) or t.dtype != torch.float32 or t.device.type != "cpu":
+    if type(t) not in (Tensor, torch.nn.Parameter) or t.dtype != torch.float32 or not t.is_cpu:
         return False
     try:
         return t.layout == torch.strided and not t.is_neg() and t.data_ptr() is not None
@@ -138,18 +139,28 @@ class _Kernel(torch.autograd.Function):
 
 
 def _call(kernel: str, step: str, x: Tensor, y: Tensor, layer: Layer, *arguments: Tensor | bool | None) -> None:
+    n, c, h, w = x.shape
+    run, shape, size = _prepared(kernel, step, n, c, y.shape[1], h, w, layer == "upsample2x", torch.get_num_threads())
+    passed = [a.data_ptr() if isinstance(a, Tensor) else a for a in (*arguments, _scratch(size))]
+    run(shape, *passed)
+
+
+@lru_cache(maxsize=256)
+def _prepared(kernel: str, step: str, *sizes: int) -> tuple[Any, Any, int]:
+    """The compiled function, its description of the layer and the working memory it needs; the same in every step."""
     library = state.library()
     assert library is not None
-    n, c, h, w = x.shape
-    shape = (ctypes.c_long * 7)(n, c, y.shape[1], h, w, layer == "upsample2x", torch.get_num_threads())
-    scratch = _scratch(getattr(library, f"composcope_{kernel}_scratch")(shape))
-    passed = [a.data_ptr() if isinstance(a, Tensor) else a for a in (*arguments, scratch)]
-    getattr(library, f"composcope_{kernel}_{step}")(shape, *passed)
+    shape = (ctypes.c_long * 7)(*sizes)
+    return (
+        getattr(library, f"composcope_{kernel}_{step}"),
+        shape,
+        getattr(library, f"composcope_{kernel}_scratch")(shape),
+    )
 
 
 def _scratch(size: int) -> Tensor:
     """The thread's working memory: a few megabytes, kept, since fresh pages cost more than the transforms in them."""
-    if (kept := getattr(_local, "scratch", None)) is None or len(kept) < size:
+    if (kept := getattr(_local, "scratch", None)) is None or kept.shape[0] < size:
         _local.scratch = kept = torch.empty(size, dtype=torch.float32)
     return kept
 
