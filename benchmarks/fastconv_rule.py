@@ -108,7 +108,7 @@ def main() -> None:
     torch.set_num_threads(1)
     fastconv.keep_memory()
     status = fastconv.status()
-    print(f"{machine()}; one thread; kernels: {f'{status.lanes} lanes' if status.available else status.reason}")
+    print(f"{machine()}; one thread")
     if not status.available:
         return
     violations = table("conv3x3", "as many", lambda n, width, size: Cell("conv3x3", n, width, width, size), options)

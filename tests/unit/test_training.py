@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from torch import nn
 
 import composcope as cs
+from composcope.training import AdamW
 
 STILL = {"weight_decay": 0.0}
 

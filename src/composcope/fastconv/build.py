@@ -59,8 +59,8 @@ def load() -> ctypes.CDLL:
 def target_flags() -> tuple[str, ...]:
     """The compiler's flags for this processor, or BuildError where there are no kernels for it.
 
-    On x86 the compiler may use what PyTorch uses: `ATEN_CPU_CAPABILITY=avx2` limits the kernels too. NEON belongs to every
-    aarch64, so nothing is asked for there; Apple's clang does not know `-march=native`.
+    On x86 the compiler may use what PyTorch uses: `ATEN_CPU_CAPABILITY=avx2` limits the kernels too. NEON belongs to
+    every aarch64, so nothing is asked for there; Apple's clang does not know `-march=native`.
     """
     machine = platform.machine().lower()
     if os.name != "posix":

@@ -164,9 +164,7 @@ def test_rule_takes_the_kernels_for_the_authors_layers(lanes):
 
 @pytest.mark.parametrize("lanes", [16, 8, 4])
 def test_rule_leaves_to_pytorch_what_would_not_pay(lanes):
-    assert (
-        best_kernel("conv3x3", 1, 64, 64, 7, 7, lanes) is None
-    )  # transforming the weight costs more
+    assert best_kernel("conv3x3", 1, 64, 64, 7, 7, lanes) is None  # transforming the weight costs more
     assert best_kernel("conv3x3", 32, 1, 64, 28, 28, lanes) is None  # one channel fills no vector
     assert best_kernel("upsample2x", 32, 64, 64, 5, 5, lanes) is None  # tiles of 5 cover 6 badly
     assert best_kernel("conv3x3", 1, 2, 2, 8, 8, lanes) is None  # too few values
