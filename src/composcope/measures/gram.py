@@ -10,7 +10,7 @@ from torch import Tensor
 BLOCKS = 14  # of rows: the more, the less is computed twice; beyond this the products get too small to be fast
 
 
-def gram_matrix(rows: Float[Tensor, "n ..."], chunk: int = 4096) -> Float[Tensor, "n n"]:
+def gram_matrix(rows: Float[Tensor, "n ..."], chunk: int = 1024) -> Float[Tensor, "n n"]:
     """G_ij = sum_f a_if a_jf, symmetric to the last bit.
 
     - `chunk`: features taken to double precision at a time. Gram matrices of parts of a layer add up to the layer's.

@@ -101,8 +101,10 @@ def test_three_factors_and_chunks():
 
 @pytest.mark.parametrize("values", [7, 8])
 def test_medians_are_pytorchs(values):
-    rows = torch.randn(5, values, generator=torch.Generator().manual_seed(0))
+    rows = torch.randn(8, values, generator=torch.Generator().manual_seed(0))
     rows[3, 2] = torch.nan
+    for row, zeros in zip(rows[4:], (3, 4, 5, values), strict=True):  # below, at and above half of the values
+        row.abs_()[:zeros] = 0.0
     assert torch.equal(_medians(rows).nan_to_num(99), rows.median(1).values.nan_to_num(99))
 
 
