@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 PAGE = [
     {"errors", "randomness", "factors", "files", "plain"},
     {"components"},
-    {"tasks", "kernels", "terminal"},
+    {"tasks", "fastconv", "terminal"},
     {"holdouts", "encodings", "decoders", "measures"},
     {"oracles"},
     {"sampling", "penalties", "activations"},

@@ -36,7 +36,7 @@ def run(
     from composcope.experiments.spec import Spec, read_toml
     from composcope.experiments.store import Store
     from composcope.experiments.sweep import total_steps, with_settings
-    from composcope.kernels import keep_memory
+    from composcope.fastconv import keep_memory
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)

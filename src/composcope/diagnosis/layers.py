@@ -20,8 +20,8 @@ from composcope.measures.geometry import (
     volume_element,
     volume_summary,
 )
-from composcope.measures.gram import centred_gram, gram_matrix
-from composcope.measures.linear_factorization import Term, VarianceShares, effect_variances, shares_of
+from composcope.measures.gram import centred_gram, centred_spectrum, gram_matrix
+from composcope.measures.linear_factorization import Term, VarianceShares, shares_of
 from composcope.measures.manifold import Embedding, pca_from_gram
 from composcope.measures.probes import ProbeScore, probes_from_gram
 from composcope.measures.tuning import tuning_maps, unit_scores
@@ -134,7 +134,7 @@ class LayerAccumulator:
         self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if needed else None
 
     def add(self, part: Part) -> None:
-        self.gram += gram_matrix(part.values[self.points.sample])
+        self.gram += gram_matrix(part.values if self.points.whole else part.values[self.points.sample])
         if self.metric is not None:
             self.metric += grid_metric(part.values, self.points.factors)
         if not self.points.full:
@@ -144,11 +144,11 @@ class LayerAccumulator:
 
     def _add_units(self, units: Tensor, start: int) -> None:
         """Add the effects and scores of some units, and keep the most variable units so far."""
-        for term, variances in effect_variances(units, self.points.factors).items():
-            self.effects[term] = self.effects.get(term, 0.0) + variances.sum().item()
         scores = unit_scores(units, self.points.factors)
+        for term, variances in scores.effects.items():
+            self.effects[term] = self.effects.get(term, 0.0) + variances.sum().item()
         self.scores.append((scores.stripe.float(), scores.bump.float(), scores.silent))
-        spread = torch.cat([self.shown[0], units.var(0)])
+        spread = torch.cat([self.shown[0], torch.stack(list(scores.effects.values())).sum(0).float()])
         numbers = torch.cat([self.shown[1], torch.arange(start, start + units.shape[1])])
         best = spread.nan_to_num(-1).topk(min(SHOWN_UNITS, len(spread))).indices
         kept = len(self.shown[0])
@@ -164,8 +164,11 @@ class LayerAccumulator:
         probe = manifold = None
         if varies and len(points.sample) > 2:
             rows = points.sample
-            probe = probes_from_gram(self.gram, points.latents[rows], points.factors, points.heldout[rows], seed=seed)
-            manifold = pca_from_gram(self.gram)
+            spectrum = centred_spectrum(self.gram)
+            probe = probes_from_gram(
+                self.gram, points.latents[rows], points.factors, points.heldout[rows], seed=seed, spectrum=spectrum
+            )
+            manifold = pca_from_gram(self.gram, spectrum=spectrum)
         return LayerDiagnosis(
             layer.name,
             layer.kind,

@@ -21,7 +21,7 @@ from composcope.experiments.run import run, using_threads
 from composcope.experiments.spec import NotComposition, Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import total_steps
-from composcope.kernels import Mode, keep_memory, status
+from composcope.fastconv import Mode, keep_memory, status
 
 # A run whose worker process dies is tried again; after this many deaths the cause is not chance.
 MOST_LOSSES = 3
@@ -140,7 +140,7 @@ def _start_worker(work: Any, plugins: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.simplefilter("ignore", NotComposition)  # the parent has warned already
-    logging.getLogger("composcope.kernels").setLevel(logging.ERROR)  # and logged this
+    logging.getLogger("composcope.fastconv").setLevel(logging.ERROR)  # and logged this
     keep_memory()
     for path in plugins:
         load_plugin(path)

@@ -20,8 +20,8 @@ from composcope.errors import BadInput, RunFailed
 from composcope.experiments.spec import Spec, warn_unless_composition
 from composcope.experiments.store import Damaged, Store
 from composcope.factors import Latents
+from composcope.fastconv import Mode, used, using
 from composcope.holdouts import Split
-from composcope.kernels import Mode, used, using
 from composcope.randomness import generator, seeded
 from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train

@@ -12,7 +12,7 @@ from composcope.components import nearest
 from composcope.errors import BadInput, RunFailed
 from composcope.experiments.run import train_spec, using_threads
 from composcope.experiments.spec import Spec, read_toml
-from composcope.kernels import Mode, using
+from composcope.fastconv import Mode, using
 
 # Networks whose step takes longer than this, in seconds, are timed over one step instead of ten.
 SLOW_STEP = 0.05
