@@ -27,7 +27,7 @@ PluginOption = Annotated[
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")]
 KernelsOption = Annotated[
     Literal["auto", "torch"],
-    typer.Option(help="auto: compiled convolutions where they are faster; torch: the library's."),
+    typer.Option(help="auto: compiled convolutions where they are faster; torch: PyTorch's."),
 ]
 DEFAULT_STORE = Path("runs")
 INTERRUPTED = 130

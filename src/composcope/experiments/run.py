@@ -72,7 +72,7 @@ def run(
     """Train what the spec says, or load it if the store has it; a failure is recorded and raised as RunFailed.
 
     One thread by default, so that a run by itself and the same run in a sweep give the same bytes. `kernels="torch"`
-    trains with the library's convolutions only.
+    trains with PyTorch's convolutions only.
     """
     if threads < 1 or kernels not in ("auto", "torch"):
         raise BadInput(f"threads = {threads}, kernels = {kernels!r}: at least 1, and 'auto' or 'torch'")
