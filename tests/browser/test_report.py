@@ -150,7 +150,7 @@ def test_a_run_opens_to_its_diagnosis(report, runs):
     expect(part).to_contain_text(f"It {run_row(runs, SEEN.run_id).kind}.")
     truth = pixels(part.locator('canvas[data-draw="samples"]').first)
     assert truth.shape[0] == truth.shape[1]
-    expected = run_samples(runs, SEEN.run_id).truth[0, 0].flip(0).numpy()
+    expected = run_samples(Run(SEEN, runs)).truth[0, 0].flip(0).numpy()
     step = truth.shape[0] // 8
     assert np.abs(truth[::step, ::step, 0] / 255 - expected).max() < 0.01
     assert len(np.unique(pixels(part.locator('canvas[data-draw="error"]'))[..., :3].reshape(-1, 3), axis=0)) > 10
@@ -241,7 +241,8 @@ def test_two_hundred_runs_are_small_and_open_fast(page, tmp_path):
     run(spec, store)
     measure_run(store, spec.run_id)
     one = run_row(store, spec.run_id)
-    rows = [one, *(replace(one, run_id=f"{number:016x}", composition=False) for number in range(199))]
+    records = [replace(one.record, run_id=f"{number:016x}") for number in range(199)]
+    rows = [one, *(replace(one, record=record, composition=False) for record in records)]
     path = write_page(report_text(made_up(store), rows), tmp_path / "report.html")
     assert path.stat().st_size < 30e6
     times = []

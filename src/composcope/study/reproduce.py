@@ -14,6 +14,7 @@ from composcope.experiments.executor import Outcome, run_all, workload
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import estimate_seconds
+from composcope.files import write_atomically
 from composcope.study.evidence import RunCache
 from composcope.study.ledger import Judgement, Ledger, judge
 from composcope.study.panel import RenderedPanel
@@ -90,7 +91,8 @@ class Reproduction:
         curves = [self.store.curve(run_id).assign(run_id=run_id) for run_id in sound]
         tables = {"runs.csv": self.frame, "curves.csv": pd.concat(curves) if curves else pd.DataFrame()}
         for name, table in tables.items():
-            table.to_csv(out / name, index=False, lineterminator="\n", float_format="%.6g")
+            text: str = table.to_csv(index=False, lineterminator="\n", float_format="%.6g")
+            write_atomically(out / name, text.encode())
         return out
 
 
@@ -196,7 +198,7 @@ def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
             path.unlink(missing_ok=True)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            write_atomically(path, content)
     return [] if panel.missing else list(files)
 
 
@@ -204,8 +206,8 @@ def write_ledger(ledger: Ledger, out: Path) -> Path:
     """Write claims.json, and claims.md to read."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "claims.json"
-    path.write_text(json.dumps(ledger.to_data(), indent=1) + "\n")
-    path.with_suffix(".md").write_text(ledger.to_markdown())
+    write_atomically(path, (json.dumps(ledger.to_data(), indent=1) + "\n").encode())
+    write_atomically(path.with_suffix(".md"), ledger.to_markdown().encode())
     return path
 
 
