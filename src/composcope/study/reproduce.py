@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from composcope.experiments.executor import Outcome, run_all, workload
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import estimate_seconds
+from composcope.files import write_atomically
 from composcope.study.claim import Claim
 from composcope.study.evidence import RunCache
 from composcope.study.ledger import Ledger, judge
@@ -94,7 +95,8 @@ class Reproduction:
         curves = [self.store.curve(run_id).assign(run_id=run_id) for run_id in sound]
         tables = {"runs.csv": self.frame, "curves.csv": pd.concat(curves) if curves else pd.DataFrame()}
         for name, table in tables.items():
-            table.to_csv(out / name, index=False, lineterminator="\n", float_format="%.6g")
+            text: str = table.to_csv(index=False, lineterminator="\n", float_format="%.6g")
+            write_atomically(out / name, text.encode())
         return out
 
 
@@ -210,7 +212,7 @@ def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
             path.unlink(missing_ok=True)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            write_atomically(path, content)
     return [] if panel.missing else list(files)
 
 
@@ -218,10 +220,14 @@ def write_ledger(ledger: Ledger, observed: Observations, out: Path) -> Path:
     """Write claims.json, claims.md to read, and evidence.json, from which they can be made again without any run."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "claims.json"
-    path.write_text(json.dumps(ledger.to_data(), indent=1) + "\n")
-    path.with_suffix(".md").write_text(ledger.to_markdown())
-    (out / "evidence.json").write_text(json.dumps(to_data(observed), indent=1, allow_nan=False) + "\n")
+    write_atomically(path, _json(ledger.to_data()))
+    write_atomically(path.with_suffix(".md"), ledger.to_markdown().encode())
+    write_atomically(out / "evidence.json", _json(to_data(observed)))
     return path
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
 
 
 def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.tuning import tuning_maps, tuning_marginals, unit_scores
+from composcope.measures.linear_factorization import effect_variances
+from composcope.measures.tuning import _medians, tuning_maps, tuning_marginals, unit_scores
 
 from .scenes import bumps, crosses, normal, plane
 
@@ -33,7 +34,7 @@ def test_any_function_of_one_factor_is_a_stripe(seed, axis):
     scores = unit_scores(units, factors)
     assert scores.stripe.item() == pytest.approx(1)
     assert scores.bump.item() == 0
-    assert scores.preferred.item() == axis
+    assert scores.main[0].argmax().item() == axis
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -77,14 +78,12 @@ def test_scores_lie_in_0_to_1_together_and_ignore_scale_and_shift(seed, scale, s
     assert torch.allclose(a.bump, b.bump, atol=1e-6)
 
 
-def test_silent_units_score_nothing_and_do_not_enter_the_mean():
+def test_silent_units_score_nothing():
     factors = plane(5)
     grid = latent_grid(factors).double()
     scores = unit_scores(torch.stack([torch.full((25,), 0.1), grid[:, 0]], 1), factors)
     assert scores.silent.tolist() == [True, False]
     assert scores.stripe.tolist() == pytest.approx([0, 1])
-    assert scores.mean() == pytest.approx((1, 0))
-    assert unit_scores(torch.ones(25, 2), factors).mean() is None
 
 
 def test_three_factors_and_chunks():
@@ -96,3 +95,21 @@ def test_three_factors_and_chunks():
     assert whole.bump.tolist() == pytest.approx([1, 0, 1], abs=1e-3)
     assert whole.stripe.tolist() == pytest.approx([0, 1, 0], abs=1e-3)
     assert torch.allclose(whole.bump, chunked.bump)
+
+
+@pytest.mark.parametrize("values", [7, 8])
+def test_medians_are_pytorchs(values):
+    rows = torch.randn(8, values, generator=torch.Generator().manual_seed(0))
+    rows[3, 2] = torch.nan
+    for row, zeros in zip(rows[4:], (3, 4, 5, values), strict=True):  # below, at and above half of the values
+        row.abs_()[:zeros] = 0.0
+    assert torch.equal(_medians(rows).nan_to_num(99), rows.median(1).values.nan_to_num(99))
+
+
+def test_effects_are_those_of_the_units():
+    units = torch.randn(16, 5, generator=torch.Generator().manual_seed(0))
+    factors = plane(4)
+    want = effect_variances(units, factors)
+    got = unit_scores(units, factors, chunk=2).effects
+    assert got.keys() == want.keys()
+    assert all(torch.allclose(got[term], want[term]) for term in want)

@@ -1,0 +1,159 @@
+"""Compiling the kernels with the system's compiler, once per machine and source, and loading them.
+
+Linux on x86 is where they are measured. On aarch64 (Linux) they are tested for correctness in an emulator. macOS on ARM
+should work with Apple's clang but has not been tried; wherever the build fails, PyTorch's convolutions are used.
+"""
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+logger = logging.getLogger("composcope.fastconv")
+
+SOURCES = ("winograd.cpp", "narrow.cpp")
+HEADERS = (
+    "blocks.h",
+    "layer.h",
+    "planes.h",
+    "prefetch.h",
+    "product.h",
+    "threads.h",
+    "tiles.h",
+    "vectors.h",
+    "weights.h",
+)
+# Clang would not fuse all multiplications and additions by itself; GCC does.
+FLAGS = ("-O3", "-std=c++17", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
+TIMEOUT = 300  # seconds
+
+
+class BuildError(RuntimeError):
+    """The kernels cannot be had here; the message says why in one line."""
+
+
+def load() -> ctypes.CDLL:
+    """The compiled kernels, from the cache or built now."""
+    try:
+        target_flags()  # refuses a processor before anything is written
+        folder = private_folder()
+        path = folder / f"fastconv-{fingerprint()}.so"
+        if not intact(path):
+            compile_to(path)
+        return declare(ctypes.CDLL(str(path)))
+    except (OSError, ValueError, subprocess.SubprocessError, AttributeError) as error:
+        raise BuildError(str(error)) from error
+
+
+def target_flags() -> tuple[str, ...]:
+    """The compiler's flags for this processor, or BuildError where there are no kernels for it.
+
+    On x86 the compiler may use what PyTorch uses: `ATEN_CPU_CAPABILITY=avx2` limits the kernels too. NEON belongs to
+    every aarch64, so nothing is asked for there; Apple's clang does not know `-march=native`.
+    """
+    machine = platform.machine().lower()
+    if os.name != "posix":
+        raise BuildError(f"there are no kernels for {platform.system()}")
+    if machine in ("aarch64", "arm64"):
+        return ()
+    capability = torch.backends.cpu.get_cpu_capability()
+    if machine not in ("x86_64", "amd64") or capability not in ("AVX2", "AVX512"):
+        raise BuildError(f"this processor ({machine}) has neither AVX2 nor NEON")
+    return ("-march=native",) if capability == "AVX512" else ("-march=native", "-mno-avx512f")
+
+
+def intact(path: Path) -> bool:
+    """Whether the compiled file is there and whole: a torn one would crash the process that loads it."""
+    seal = path.with_suffix(".sha256")
+    if not path.exists() or not seal.exists():
+        return False
+    return seal.read_text() == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def private_folder() -> Path:
+    """The folder compiled kernels live in; nobody but the user may write there, since its files are executed."""
+    if named := os.environ.get("COMPOSCOPE_CACHE"):
+        folder = Path(named) / "fastconv"
+    elif sys.platform == "darwin":
+        folder = Path.home() / "Library" / "Caches" / "composcope" / "fastconv"
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "fastconv"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise BuildError(f"{folder} is not private to this user")
+    return folder
+
+
+def fingerprint() -> str:
+    """Hash of all that decides the compiled code: source, flags and processor (the code is for this one only)."""
+    here = Path(__file__).parent
+    parts = [(here / name).read_bytes() for name in (*HEADERS, *SOURCES)]
+    parts += [" ".join((*FLAGS, *target_flags())).encode(), processor().encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
+
+
+def processor() -> str:
+    """What tells one kind of processor from another: its name and instruction sets."""
+    text = f"{platform.machine()} {platform.processor()}"
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        wanted = ("model name", "flags")
+        text += "".join(sorted({line for line in info.read_text().splitlines() if line.startswith(wanted)}))
+    return text
+
+
+def compiler() -> list[str]:
+    """The command of the C++ compiler: $CXX, or the first one on PATH."""
+    if named := os.environ.get("CXX"):
+        return shlex.split(named)
+    for name in ("c++", "g++", "clang++"):
+        if found := shutil.which(name):
+            return [found]
+    raise BuildError("no C++ compiler on PATH")
+
+
+def compile_to(path: Path, flags: Sequence[str] = ()) -> None:
+    """Compile beside the target and rename, so that processes building at once never see half a file."""
+    here = Path(__file__).parent
+    start = time.perf_counter()
+    handle, made = tempfile.mkstemp(prefix="building-", suffix=".so", dir=path.parent)
+    os.close(handle)
+    try:
+        command = [*compiler(), *FLAGS, *target_flags(), *flags, *(str(here / name) for name in SOURCES), "-o", made]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines() or ["no message"]
+            raise BuildError(f"the compiler failed: {next((x for x in lines if 'error' in x), lines[-1])}")
+        seal = Path(f"{made}.sha256")
+        seal.write_text(hashlib.sha256(Path(made).read_bytes()).hexdigest())
+        os.replace(made, path)
+        os.replace(seal, path.with_suffix(".sha256"))
+    finally:
+        Path(made).unlink(missing_ok=True)
+    logger.info("compiled the convolution kernels in %.1f s: %s", time.perf_counter() - start, path)
+
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell ctypes the kernels' arguments."""
+    pointer, shape = ctypes.c_void_p, ctypes.POINTER(ctypes.c_long)
+    library.composcope_lanes.restype = ctypes.c_long
+    for name in ("winograd", "narrow"):
+        scratch = getattr(library, f"composcope_{name}_scratch")
+        scratch.argtypes, scratch.restype = [shape], ctypes.c_long
+        forward = getattr(library, f"composcope_{name}_forward")
+        forward.argtypes, forward.restype = [shape, *[pointer] * 3, ctypes.c_int, *[pointer] * 2], None
+        backward = getattr(library, f"composcope_{name}_backward")
+        backward.argtypes, backward.restype = [shape, *[pointer] * 8], None
+    return library

@@ -1,0 +1,178 @@
+"""The convolutions as functions: the kernel in training where it pays, otherwise PyTorch's."""
+
+import ctypes
+import threading
+from functools import lru_cache
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn import functional as F
+
+from composcope.fastconv import state
+from composcope.fastconv.rule import best_kernel
+
+Layer = Literal["conv3x3", "upsample2x"]
+
+_local = threading.local()
+
+
+def conv3x3(x: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
+    """y = w * x + b with a 3x3 kernel, stride 1 and padding 1; max(y, 0) if `relu`."""
+    return _layer("conv3x3", x, weight, bias, relu)
+
+
+def upsample2x(x: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
+    """The transposed convolution with a 4x4 kernel, stride 2 and padding 1; max(y, 0) if `relu`."""
+    return _layer("upsample2x", x, weight, bias, relu)
+
+
+def _layer(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    # first of all, so that torch.compile traces PyTorch's convolution and nothing else
+    if torch.compiler.is_compiling() or not _learns(x, weight, bias):
+        return by_torch(layer, x, weight, bias, relu)
+    kernel = _choose(layer, x, weight, bias)
+    state.count(kernel or "torch")
+    if kernel is None:
+        return by_torch(layer, x, weight, bias, relu)
+    return by_kernel(layer, kernel, x, weight, bias, relu)
+
+
+def by_kernel(layer: Layer, kernel: str, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    """The layer by a kernel, whether or not it pays."""
+    y: Tensor = _Kernel.apply(x, weight, bias, relu, layer, kernel)
+    return y
+
+
+def by_torch(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    """The same by PyTorch."""
+    if layer == "conv3x3":
+        y = F.conv2d(x, weight, bias, padding=1)
+    else:
+        y = F.conv_transpose2d(x, weight, bias, stride=2, padding=1)
+    return F.relu(y) if relu else y
+
+
+def _learns(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    needs = x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    return needs and torch.is_grad_enabled()
+
+
+def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
+    """The kernel's name, or None for PyTorch's."""
+    if state.mode() != "auto" or not _plain(x, weight, bias) or x.dim() != 4 or x.numel() == 0:
+        return None
+    n, c, h, w = x.shape
+    rows, cols = (0, 1) if layer == "conv3x3" else (1, 0)
+    k, size = weight.shape[rows], 3 if layer == "conv3x3" else 4
+    if (
+        weight.shape[cols : cols + 1] != (c,)
+        or weight.shape[2:] != (size, size)
+        or not (bias is None or bias.shape == (k,))
+    ):
+        return None  # PyTorch says what is wrong
+    lanes = state.lanes()
+    return best_kernel(layer, n, c, k, h, w, lanes) if lanes else None
+
+
+def _plain(*tensors: Tensor | None) -> bool:
+    """Ordinary float32 tensors on the CPU, with no transform at work on them."""
+    if _transformed() or torch.is_autocast_enabled("cpu"):
+        return False
+    return all(t is None or _has_floats(t) for t in tensors)
+
+
+def _has_floats(t: Tensor) -> bool:
+    if type(t) not in (Tensor, torch.nn.Parameter) or t.dtype != torch.float32 or not t.is_cpu:
+        return False
+    try:
+        return t.layout == torch.strided and not t.is_neg() and t.data_ptr() is not None
+    except RuntimeError:  # a stand-in without memory of its own, such as autograd's batched gradients
+        return False
+
+
+def _transformed() -> bool:
+    """Whether torch.func, forward-mode differentiation, a mode or a tracer is at work; not to know counts as yes."""
+    try:
+        return bool(
+            torch._C._are_functorch_transforms_active()
+            or forward_ad._current_level >= 0
+            or torch._C._len_torch_dispatch_stack()
+            or torch._C._get_tracing_state() is not None
+        )
+    except AttributeError:
+        return True
+
+
+class _Kernel(torch.autograd.Function):
+    """One layer by a kernel; its gradient by the kernel too, or by PyTorch where it must be differentiable."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool, layer: Layer, kernel: str
+    ) -> Tensor:
+        x, weight = x.contiguous(), weight.contiguous()
+        n, _, h, w = x.shape
+        y = (
+            x.new_empty(n, weight.shape[0], h, w)
+            if layer == "conv3x3"
+            else x.new_empty(n, weight.shape[1], 2 * h, 2 * w)
+        )
+        _call(kernel, "forward", x, y, layer, x, weight, bias if bias is None else bias.contiguous(), relu, y)
+        ctx.layer, ctx.kernel, ctx.has_bias = layer, kernel, bias is not None
+        ctx.save_for_backward(x, weight, y if relu else None)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, y = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[:3]
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or not _plain(gy, x, weight):
+            return *_backward_by_torch(ctx.layer, gy, x, weight, y, wanted), None, None, None
+        gy = gy.contiguous()
+        gx = torch.empty_like(x) if wanted[0] else None
+        gw = torch.empty_like(weight) if wanted[1] else None
+        gb = gy.new_empty(gy.shape[1]) if wanted[2] else None
+        _call(ctx.kernel, "backward", x, gy, ctx.layer, gy, y, x, weight, gx, gw, gb)
+        return gx, gw, gb, None, None, None
+
+
+def _call(kernel: str, step: str, x: Tensor, y: Tensor, layer: Layer, *arguments: Tensor | bool | None) -> None:
+    n, c, h, w = x.shape
+    run, shape, size = _prepared(kernel, step, n, c, y.shape[1], h, w, layer == "upsample2x", torch.get_num_threads())
+    passed = [a.data_ptr() if isinstance(a, Tensor) else a for a in (*arguments, _scratch(size))]
+    run(shape, *passed)
+
+
+@lru_cache(maxsize=256)
+def _prepared(kernel: str, step: str, *sizes: int) -> tuple[Any, Any, int]:
+    """The compiled function, its description of the layer and the working memory it needs; the same in every step."""
+    library = state.library()
+    assert library is not None
+    shape = (ctypes.c_long * 7)(*sizes)
+    return (
+        getattr(library, f"composcope_{kernel}_{step}"),
+        shape,
+        getattr(library, f"composcope_{kernel}_scratch")(shape),
+    )
+
+
+def _scratch(size: int) -> Tensor:
+    """The thread's working memory: a few megabytes, kept, since fresh pages cost more than the transforms in them."""
+    if (kept := getattr(_local, "scratch", None)) is None or kept.shape[0] < size:
+        _local.scratch = kept = torch.empty(size, dtype=torch.float32)
+    return kept
+
+
+def _backward_by_torch(
+    layer: Layer, gy: Tensor, x: Tensor, weight: Tensor, y: Tensor | None, wanted: tuple[bool, bool, bool]
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    if y is not None:
+        gy = torch.where(y <= 0, torch.zeros_like(gy), gy)
+    up = layer == "upsample2x"
+    stride = [2, 2] if up else [1, 1]
+    gx, gw, gb = torch.ops.aten.convolution_backward(
+        gy, x, weight, [gy.shape[1]], stride, [1, 1], [1, 1], up, [0, 0], 1, list(wanted)
+    )
+    return gx if wanted[0] else None, gw if wanted[1] else None, gb if wanted[2] else None

@@ -1,0 +1,109 @@
+"""Compiling the kernels: cached, private, safe for processes building at once, and never a reason to fail."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from composcope import fastconv
+from composcope.fastconv import build
+
+needs_kernels = pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
+
+TRAIN = """
+import logging, torch
+logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+from composcope import fastconv
+layer = fastconv.Conv3x3(16, 16)
+for _ in range(3):
+    layer(torch.randn(4, 16, 16, 16)).sum().backward()
+print(fastconv.status().available, dict(fastconv.used()), fastconv.status().reason)
+"""
+
+
+def start(cache: Path, **changes: str) -> "subprocess.Popen[str]":
+    source = str(Path(build.__file__).parents[2])
+    env = {**os.environ, "COMPOSCOPE_CACHE": str(cache), "PYTHONPATH": source, "OMP_NUM_THREADS": "1", **changes}
+    return subprocess.Popen(
+        [sys.executable, "-c", TRAIN], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def outcome(process: "subprocess.Popen[str]") -> tuple[str, list[str]]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out.strip(), [line for line in err.splitlines() if "composcope.fastconv" in line]
+
+
+@needs_kernels
+def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
+    # a compiler that writes slowly what this process has compiled already
+    compiled = build.private_folder() / f"fastconv-{build.fingerprint()}.so"
+    slow = 'while [ "$1" != -o ]; do shift; done; head -c 5000 "$0" > "$2"; sleep 1; cat "$0" > "$2"'
+    compiler = shlex.join(["sh", "-c", slow, str(compiled)])
+    both = [start(tmp_path, CXX=compiler), start(tmp_path, CXX=compiler)]
+    for process in both:
+        out, notices = outcome(process)
+        assert out == "True {'winograd': 3}"
+        assert len(notices) <= 1
+        assert all("compiled" in line for line in notices)
+    folder = tmp_path / "fastconv"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.suffix for path in folder.iterdir()) == [".sha256", ".so"]
+    assert outcome(start(tmp_path, PATH="")) == ("True {'winograd': 3}", [])  # no compiler needed any more
+    library = next(folder.glob("*.so"))
+    library.write_bytes(library.read_bytes()[:5000])  # loading it would crash the process
+    out, notices = outcome(start(tmp_path, CXX=compiler))
+    assert out == "True {'winograd': 3}"
+    assert "compiled" in notices[0]
+
+
+def warned_once(process: "subprocess.Popen[str]", reason: str) -> None:
+    out, notices = outcome(process)
+    assert out.startswith("False {'torch': 3}")
+    assert reason in out
+    assert len(notices) == 1
+    assert "WARNING" in notices[0]
+    assert reason in notices[0]
+
+
+def test_no_compiler(tmp_path):
+    warned_once(start(tmp_path, PATH=str(tmp_path), CXX=""), "no C++ compiler" if fastconv.status().available else "")
+
+
+@needs_kernels
+def test_compiler_fails(tmp_path):
+    warned_once(start(tmp_path, CXX="false"), "the compiler failed")
+    assert list((tmp_path / "fastconv").iterdir()) == []
+
+
+@needs_kernels
+def test_folder_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    warned_once(start(tmp_path / "file"), "Not a directory")
+
+
+def test_folder_others_may_write_to_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPOSCOPE_CACHE", str(tmp_path))
+    (tmp_path / "fastconv").mkdir()
+    (tmp_path / "fastconv").chmod(0o777)
+    with pytest.raises(build.BuildError, match="not private"):
+        build.private_folder()
+
+
+def test_fingerprint_follows_source_flags_and_processor(monkeypatch):
+    first = build.fingerprint()
+    assert first == build.fingerprint()
+    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-g"))
+    second = build.fingerprint()
+    monkeypatch.setattr(build, "processor", lambda: "another")
+    assert len({first, second, build.fingerprint()}) == 3
+
+
+def test_an_old_processor_is_refused(monkeypatch):
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "DEFAULT")
+    with pytest.raises(build.BuildError, match="AVX2"):
+        build.load()
