@@ -51,7 +51,10 @@ class CNN(Decoder):
                 parts = [Conv3x3(self.width, self.width, relu=fused)]
             layers[f"conv{level}"] = nn.Sequential(*parts, *self.ending())
         sigmoid = [nn.Sigmoid()] if self.output == "sigmoid" else []
-        layers["image"] = nn.Sequential(Conv3x3(self.width, channels), *sigmoid)
+        last = Conv3x3(self.width, channels)
+        if self.last_init == "transposed":
+            init_as_transposed(last)
+        layers["image"] = nn.Sequential(last, *sigmoid)
         return nn.Sequential(layers)
 
     def ending(self, *relu: nn.Module) -> Sequence[nn.Module]:

@@ -63,7 +63,10 @@ class Tuning:
 
 @dataclass(frozen=True)
 class LayerDiagnosis:
-    """One layer's numbers; None where they could not be had, for which the diagnosis has a note."""
+    """One layer's numbers; None where they could not be had, for which the diagnosis has a note.
+
+    - `differences`: the geometry by differences on the grid, whatever `geometry` is made from.
+    """
 
     name: str
     kind: str
@@ -73,6 +76,7 @@ class LayerDiagnosis:
     tuning: Tuning | None
     linear_factorization: VarianceShares | None
     manifold: Embedding | None
+    differences: Geometry | None = None
 
 
 @dataclass(frozen=True)
@@ -131,9 +135,7 @@ class Gathered:
         self.effects: dict[Term, float] = {}
         self.scores: list[tuple[Tensor, Tensor, Tensor]] = []
         self.shown = torch.zeros(0), torch.zeros(0).long(), torch.zeros(0, len(points.latents))
-        # An exact metric that is 0 along an axis everywhere is suspect: the module may step, not stand still.
-        stands = exact is not None and (exact.diagonal(dim1=1, dim2=2) == 0).all(0).any()
-        wanted = points.full and axes > 0 and (exact is None or stands or not exact.isfinite().all())
+        wanted = points.full and axes > 0
         self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if wanted else None
 
     def add(self, part: Part) -> None:
@@ -177,18 +179,21 @@ class Gathered:
             self._tuning() if known and self.scores else None,
             shares_of(self.effects) if varies and self.effects else None,
             manifold,
+            None if self.metric is None else self._measured("differences", self.metric),
         )
 
     def _geometry(self) -> Geometry | None:
         """The exact metric, unless the layer moves along an axis of which its derivative knows nothing."""
         exact, method, metric = self.exact, "exact", self.exact
         if self.metric is not None:
+            # An exact metric that is 0 along an axis everywhere is suspect: the module may step, not stand still.
             moves = self.metric.diagonal(dim1=1, dim2=2).sum(0) > 0
             blind = exact is None or not exact.isfinite().all()
             if exact is None or blind or (moves & (exact.diagonal(dim1=1, dim2=2).sum(0) == 0)).any():
                 method, metric = "differences", self.metric
-        if metric is None or metric.shape[-1] == 0:
-            return None
+        return None if metric is None or metric.shape[-1] == 0 else self._measured(method, metric)
+
+    def _measured(self, method: str, metric: Metric) -> Geometry:
         factors = self.points.factors
         volume = volume_element(metric)
         names = tuple(factors[axis].name for axis in differentiable(factors))
