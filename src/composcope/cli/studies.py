@@ -136,7 +136,7 @@ def claims(
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Print the ledger of a study's claims from the runs of a store or from evidence files, without training anything."""
+    """Print the ledger of a study's claims from a store's runs or from evidence files; nothing is trained."""
     from composcope.experiments.store import Store
     from composcope.study.evidence import RunCache
     from composcope.study.observations import read_evidence

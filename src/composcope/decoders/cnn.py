@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape
+from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
 from composcope.fastconv import Conv3x3, Upsample2x
 
 
@@ -50,7 +50,10 @@ class CNN(Decoder):
                 parts = [Conv3x3(self.width, self.width, relu=fused)]
             layers[f"conv{level}"] = nn.Sequential(*parts, *self.ending())
         sigmoid = [nn.Sigmoid()] if self.output == "sigmoid" else []
-        layers["image"] = nn.Sequential(Conv3x3(self.width, channels), *sigmoid)
+        last = Conv3x3(self.width, channels)
+        if self.last_init == "transposed":
+            init_as_transposed(last)
+        layers["image"] = nn.Sequential(last, *sigmoid)
         return nn.Sequential(layers)
 
     def ending(self, *relu: nn.Module) -> Sequence[nn.Module]:

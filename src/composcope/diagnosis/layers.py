@@ -69,6 +69,7 @@ class LayerDiagnosis:
     """One layer's numbers; None where they could not be measured, for which the diagnosis has a note.
 
     - `more`: quantities that have no field of their own, by key (see `diagnosis/quantities.py`).
+    - `differences`: the geometry by differences on the grid, if it was requested beside the exact one.
     """
 
     name: str
@@ -80,6 +81,7 @@ class LayerDiagnosis:
     linear_factorization: VarianceShares | None
     manifold: Embedding | None
     more: dict[str, Any] = field(default_factory=dict)
+    differences: Geometry | None = None
 
 
 def geometry_of(metric: Metric, method: Method, factors: Sequence[Factor], heldout: Bool[Tensor, "points"]) -> Geometry:
@@ -97,17 +99,19 @@ def diagnose_layers(
     memory: int = 512 * 2**20,
     seed: int = 0,
     on_step: Callable[[], None] = lambda: None,
+    both: bool = False,
 ) -> dict[str, LayerDiagnosis]:
     """Every layer's measures in two passes over the points: derivatives, then values.
 
     - `tangents`: the codes' derivatives, for exact geometry; without them it is by differences on the grid.
+    - `both`: geometry by differences too, as the field `differences`.
     """
     exact = {} if tangents is None else subject.metrics(codes, tangents, on_step)
     accumulators: dict[str, LayerAccumulator] = {}
     layers = {}
     for part in subject.parts(codes, memory):
         name = part.layer.name
-        accumulators.setdefault(name, LayerAccumulator(part.layer, points, exact.get(name), memory)).add(part)
+        accumulators.setdefault(name, LayerAccumulator(part.layer, points, exact.get(name), memory, both)).add(part)
         if part.last:
             layers[name] = accumulators.pop(name).finished(seed)
             on_step()
@@ -118,8 +122,9 @@ def diagnose_layers(
 class LayerAccumulator:
     """A layer's sums over features: what every measure needs of it, so that wide layers may come in parts."""
 
-    def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int) -> None:
+    def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int, both: bool = False) -> None:
         axes = len(differentiable(points.factors))
+        self.both = both
         # Units at a time: their copies in double precision (about 4 of 8 bytes) must fit into the memory too.
         self.units = max(64, min(4096, memory // (32 * len(points.latents))))
         self.layer, self.points, self.exact = layer, points, exact
@@ -130,7 +135,7 @@ class LayerAccumulator:
         # A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
         # derivative is 0 though its values change. Only differences on the grid can tell, so they are made as well.
         flat = exact is not None and (exact.diagonal(dim1=1, dim2=2) == 0).all(0).any()
-        needed = points.full and axes > 0 and (exact is None or flat or not exact.isfinite().all())
+        needed = points.full and axes > 0 and (both or exact is None or flat or not exact.isfinite().all())
         self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if needed else None
 
     def add(self, part: Part) -> None:
@@ -178,6 +183,7 @@ class LayerAccumulator:
             self._tuning() if finite and self.scores else None,
             shares_of(self.effects) if varies and self.effects else None,
             manifold,
+            differences=self._differences() if self.both else None,
         )
 
     def _geometry(self) -> Geometry | None:
@@ -192,6 +198,11 @@ class LayerAccumulator:
         if metric is None or metric.shape[-1] == 0:
             return None
         return geometry_of(metric, method, self.points.factors, self.points.heldout)
+
+    def _differences(self) -> Geometry | None:
+        if self.metric is None:
+            return None
+        return geometry_of(self.metric, "differences", self.points.factors, self.points.heldout)
 
     def _tuning(self) -> Tuning:
         stripe, bump, silent = (torch.cat(pieces) for pieces in zip(*self.scores, strict=True))

@@ -217,6 +217,7 @@ class Run:
             spec.holdout,
             spec.encoding,
             untrained=untrained,
+            geometry="both",  # studies compare the authors' differences with exact derivatives
             seed=spec.seed,
             on_progress=on_progress,
         )

@@ -51,12 +51,15 @@ QUICK = Sizes(
     depth=3,
     sampling=Everything(),
     training=Training(steps=1500, batch=16),
-    rate_training=Training(steps=2000, batch=16),
-    seeds=(0, 1, 2),
-    few=(0,),
+    # Rate codes learn slowly: at 3000 steps a quarter of a blank image's error is left on seen images, at 4500 a
+    # seventh, as in the authors' rate networks.
+    rate_training=Training(steps=4500, batch=16),
+    seeds=(10, 11, 12, 13, 14),
+    few=(10,),
 )
 SIZES = {
     "quick": QUICK,
+    # The authors' depth experiment, in which both of their codes were trained alike.
     "paper": Sizes(
         size=28,
         hole=Square(6, 22),
@@ -66,8 +69,8 @@ SIZES = {
         sampling=Draws(2000),
         training=Training(epochs=50),
         rate_training=Training(epochs=50),
-        seeds=(0, 1, 2),
-        few=(0, 1, 2),
+        seeds=(10, 11, 12, 13, 14),
+        few=(10,),
     ),
     "tiny": replace(
         QUICK,
@@ -79,6 +82,7 @@ SIZES = {
         training=Training(steps=5, batch=8),
         rate_training=Training(steps=5, batch=8),
         seeds=(0, 1),
+        few=(0,),
     ),
 }
 
@@ -87,6 +91,11 @@ def sizes_of(preset: Preset) -> Sizes:
     """The sizes of a preset, with the preset's seeds if it brings its own."""
     sizes = SIZES[preset.name]
     return replace(sizes, seeds=preset.seeds_or(sizes.seeds), few=preset.seeds_or(sizes.few))
+
+
+def cnn(depth: int, width: int) -> CNN:
+    """The authors' CNN, whose last layer is initialised like the transposed convolution it is there."""
+    return CNN(depth=depth, width=width, last_init="transposed")
 
 
 @cache
@@ -99,7 +108,7 @@ def base_spec(
         task=BumpTask(sizes.size),
         holdout=sizes.hole if holdout is None else holdout,
         encoding=CODES[code],
-        decoder=decoder or CNN(depth=sizes.depth, width=sizes.width),
+        decoder=decoder or cnn(sizes.depth, sizes.width),
         sampling=sizes.sampling,
         training=sizes.rate_training if code == "rate" else sizes.training,
         seed=seed,
