@@ -69,7 +69,7 @@ class Setting:
             found[part.layer.name] = found.get(part.layer.name, torch.zeros_like(metric)) + metric
 
     def reverse(self, points: int) -> None:
-        """The output's jacobian by one backward pass a pixel, then along the factors."""
+        """The output's jacobian by one backward pass per pixel, then along the factors."""
         for row in range(points):
             code = self.codes[row : row + 1]
             jacobian = torch.autograd.functional.jacobian(lambda c: self.module(c).flatten(), code)[:, 0]
@@ -120,7 +120,7 @@ def grow(sizes: list[int], depths: list[int], width: int) -> None:
 def cost(setting: Setting, name: str) -> None:
     cpu, wall = taking_turns({"exact": setting.exact}, 2)["exact"]
     pixels = len(setting.codes) * setting.subject.features
-    print(f"  {name:<12} {cpu:8.2f} s cpu {wall:8.2f} s wall   {cpu / pixels * 1e9:6.1f} ns a point and feature")
+    print(f"  {name:<12} {cpu:8.2f} s cpu {wall:8.2f} s wall   {cpu / pixels * 1e9:6.1f} ns per point and feature")
 
 
 def whole(size: int, depth: int, width: int) -> None:

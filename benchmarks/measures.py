@@ -18,7 +18,7 @@ from torch import Tensor
 from composcope.factors import Factor, latent_grid
 from composcope.measures import complexity, error, geometry, kernels, linear_factorization, manifold, probes, tuning
 from composcope.measures.gram import gram_matrix
-from composcope.measures.kernel_fits import LENGTHS, fit_gram, fit_outputs
+from composcope.measures.kernel_fits import fit_outputs
 from composcope.measures.kernel_structure import block_score, kernel_terms, schmidt
 from composcope.oracles import oracle_images, verdict
 
@@ -60,15 +60,9 @@ def looped_kernel(grid: Tensor) -> float:
     return seconds(lambda: [[gaussian(a, b, (1.0, 2.0)) for b in points] for a in rows]) * len(points) / len(rows)
 
 
-def looped_fit(grid: Tensor) -> float:
-    """Seconds that the kernel entries alone of `fit_gram` take by a double loop: half of the points, all candidates."""
-    return looped_kernel(grid[: len(grid) // 2]) * len(LENGTHS) ** 2
-
-
 def against_loops(repeats: int) -> None:
     factors, grid, _, images = world(28)
     flat = list(images.double().flatten(1))
-    gram = kernels.cosine_kernel(images)
     points = grid.tolist()
 
     def looped_binary() -> float:
@@ -88,10 +82,6 @@ def against_loops(repeats: int) -> None:
         ),
         "binary kernel": (lambda: kernels.binary_kernel(grid, factors), looped_binary),
         "Gaussian kernel": (lambda: kernels.product_kernel(grid, factors, 1.0), lambda: looped_kernel(grid)),
-        "Gaussian kernel fit": (
-            lambda: fit_gram(gram, grid, factors, "factorized", torch.Generator().manual_seed(0)),
-            lambda: looped_fit(grid),
-        ),
     }
     print(f"{'784 points, N = 28':24}{'vectorised s':>14}{'double loop s':>15}{'ratio':>9}")
     for name, (fast, slow) in contests.items():
@@ -130,7 +120,6 @@ def costs(factors: list[Factor], grid: Tensor, heldout: Tensor, images: Tensor) 
         "Schmidt values": lambda: schmidt(gram, factors),
         "PF_Coeff terms": lambda: kernel_terms(gram, factors),
         "block score": lambda: block_score(gram, grid, factors),
-        "kernel fit to Gram": lambda: fit_gram(gram, grid, factors, "factorized", rng),
         "kernel fit to outputs": lambda: fit_outputs(drawn, grid, heldout, factors, "radial", rng),
         "pixel complexity": lambda: complexity.pixel_complexity(drawn, factors),
         "layer: Gram": lambda: gram_matrix(layer),

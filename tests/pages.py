@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import composcope as cs
-from composcope.experiments.examine import measure_run
+from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.run import run
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
@@ -41,7 +41,7 @@ def filled(store):
         run(spec, store)
     for spec in (SEEN, STRIPES, TURNED, BROKEN):
         measure_run(store, spec.run_id)
-    (store.diagnosis_folder(BROKEN.run_id) / "arrays.npz").write_bytes(b"torn")
+    (store.folder / BROKEN.run_id / "measures" / "diagnosis.npz").write_bytes(b"torn")
     (store.folder / DAMAGED.run_id / "spec.json").write_text("{")
     store.save_failure(FAILED, f"loss is not finite {HOSTILE}", {})
     return store

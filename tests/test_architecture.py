@@ -15,7 +15,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # The page of the design, from top to bottom. A room may import those of earlier lines, and itself.
 PAGE = [
-    {"errors", "randomness", "factors"},
+    {"errors", "randomness", "factors", "files", "plain"},
     {"components"},
     {"tasks", "kernels", "terminal"},
     {"holdouts", "encodings", "decoders", "measures"},
@@ -89,7 +89,7 @@ def test_imports_point_up_the_page(path):
 
 def test_imports_are_really_found():
     run = SOURCE / "experiments" / "run.py"
-    assert {"errors", "holdouts", "measures", "training"} <= rooms_imported_by(run)
+    assert {"errors", "holdouts", "diagnosis", "training"} <= rooms_imported_by(run)
     assert "torch" in set(imports_of(run))
 
 
@@ -167,3 +167,51 @@ def test_a_public_class_is_importable_from_its_room():
 def test_shapes_are_checked_while_the_tests_run():
     with pytest.raises(TypeCheckError):
         composcope.BumpTask(8).render(torch.zeros(3))
+
+
+WRITERS = {
+    "files.py": "the one that does",
+    "tasks/table.py": "the user's own table, where the user says",
+    "kernels/build.py": "the compiler writes",
+    "reproduce/work.py": "figures and tables",
+}
+"""Files that may write files by themselves, and why; everything else goes through `files.write_atomically`."""
+
+
+def writing_calls(path):
+    """Calls that open a file for writing or write one by name."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func).rpartition(".")[2]
+        modes = [
+            argument.value
+            for argument in [*node.args, *(word.value for word in node.keywords)]
+            if isinstance(argument, ast.Constant)
+        ]
+        if name in (
+            "write_text",
+            "write_bytes",
+            "savez",
+            "savez_compressed",
+            "save_file",
+            "to_csv",
+            "to_json",
+            "savefig",
+        ) or (
+            name in ("open", "fdopen", "NamedTemporaryFile")
+            and any(isinstance(mode, str) and set(mode) & set("wax+") and len(mode) <= 3 for mode in modes)
+        ):
+            yield name
+
+
+@pytest.mark.parametrize("path", FILES, ids=label)
+def test_files_are_written_by_the_atomic_writer_alone(path):
+    in_memory = {"plain.py", "figures/style.py"}  # the contents of files that others write
+    if label(path) not in WRITERS and label(path) not in in_memory:
+        assert not set(writing_calls(path))
+
+
+def test_the_exceptions_do_write():
+    for name in WRITERS:
+        assert set(writing_calls(SOURCE / name)), name

@@ -1,6 +1,6 @@
 """Known-answer decoders, and which of them a held-out image looks like: the verdict.
 
-All images are foregrounds over the same points, one row of latents each.
+All images are foregrounds over the same points, one row of latents per image.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,16 @@ KINDS = {
     "blank": "draws nothing",
     "other": "does something else",
 }
-"""Every class a held-out image can fall in, and what a decoder is said to do if most of its images do."""
+"""Every class of held-out images, and what a decoder is said to do if it is the largest class."""
 
+# Below a tenth of the truth's energy there is nothing to classify: a fit to what is left would fit noise. An image that
+# is faint but correct has more: half the amplitude is a quarter of the energy.
 BLANK_ENERGY = 0.1
+# An image of which even the best oracle leaves more than half of the energy is more unlike it than like it. The
+# known-answer decoders leave next to 0 and noise leaves nearly 1, so the exact value matters little.
 LARGEST_RESIDUAL = 0.5
+# The superposer's dictionary contains seen images next to the hole and it has many free weights, so it can always
+# imitate one of them and often comes close to other oracles by chance. To win it must be better by 1 % of the energy.
 SUPERPOSER_LEAD = 0.01
 
 
@@ -39,7 +45,8 @@ class Verdict:
     - `shares`: of every class, by the names in `KINDS`.
     - `classes`: the class of each held-out image; `residuals`: the share of each image's energy that each oracle's
       best fit leaves, NaN where the oracle has nothing to offer.
-    - `without_dictionary`: images for which no seen image shares all but one factor's value: no superposer there.
+    - `without_dictionary`: number of images for which no seen image shares all but one factor's value, so that there
+      is no superposer.
     """
 
     kind: str
@@ -58,28 +65,27 @@ def verdict(
     factors: Sequence[Factor],
     cross: Images | None = None,
 ) -> Verdict:
-    """Place each held-out output among the oracles: the class with the least |f - fit|^2 / |f|^2, background removed.
+    """Classify each held-out output by the oracle with the least |f - fit|^2 / |f|^2, background removed.
 
     - `cross`: the sum of the truth's stripes at each point, if the task has any; else that oracle is left out.
 
-    *blank* if |f|^2 is under a tenth of the truth's; else the best of composer, additive cross and nearest seen (one
+    *blank* if |f|^2 is below a tenth of the truth's; else the best of composer, additive cross and nearest seen (one
     image each, scaled by a >= 0) and superposer (nonnegative least squares on the seen images that share all but one
     factor's value); *other* if the fit leaves more than half of the energy. Where several seen points are nearest,
-    the one that fits best counts. The superposer can imitate one seen image exactly and has weights to spare, so it
-    wins only by more than 0.01 of the energy.
+    the one that fits best counts. The superposer must win by more than 0.01 of the energy: see `SUPERPOSER_LEAD`.
     """
     if not heldout.any():
-        raise ValueError("there are no held-out points to judge")
+        raise ValueError("there are no held-out points to classify")
     if outputs.shape != truth.shape or len(latents) != len(truth):
         shapes = tuple(outputs.shape), tuple(truth.shape), tuple(latents.shape)
         raise ValueError(f"outputs, truth and latents must be over the same points; got shapes {shapes}")
     target, true, seen = (without_background(pixels) for pixels in (outputs[heldout], truth[heldout], truth[~heldout]))
-    place = grid_index(latents, factors)
+    index = grid_index(latents, factors)
     residuals = {"composer": _scaled_residual(target, true)}
     if cross is not None:
         residuals["additive cross"] = _scaled_residual(target, without_background(cross[heldout]))
-    residuals["nearest seen"] = _nearest_residual(target, seen, place[heldout], place[~heldout], factors)
-    residuals["superposer"] = _superposer_residual(target, seen, place[heldout], place[~heldout])
+    residuals["nearest seen"] = _nearest_residual(target, seen, index[heldout], index[~heldout], factors)
+    residuals["superposer"] = _superposer_residual(target, seen, index[heldout], index[~heldout])
     blank = target.square().sum(1) < BLANK_ENERGY * true.square().sum(1)
     classes = _classify(residuals, blank)
     shares = {name: classes.count(name) / len(classes) for name in KINDS}
@@ -89,7 +95,7 @@ def verdict(
 
 
 def _classify(residuals: dict[str, Tensor], blank: Bool[Tensor, "heldout"]) -> list[str]:
-    """Each image's class. Earlier oracles win ties."""
+    """Each image's class; of equally good oracles the first one wins."""
     names = list(residuals)
     table = torch.stack([residuals[name] + (SUPERPOSER_LEAD if name == "superposer" else 0.0) for name in names])
     best = table.nan_to_num(torch.inf).argmin(0)
@@ -102,7 +108,10 @@ def _classify(residuals: dict[str, Tensor], blank: Bool[Tensor, "heldout"]) -> l
 
 
 def without_background(images: Images) -> Float[Tensor, "n pixels"]:
-    """Each image's pixels less the median of their channel, in double precision, flat."""
+    """Each image's pixels minus the median of their channel, flattened, in double precision.
+
+    Most pixels of an image are background, so the median removes an offset that a decoder draws everywhere.
+    """
     channels = images.flatten(2).double()
     return (channels - channels.median(2, keepdim=True).values).flatten(1)
 
@@ -115,52 +124,52 @@ def _scaled_residual(target: Float[Tensor, "n p"], oracle: Float[Tensor, "n p"])
 
 
 def _relative(residual: Tensor, target: Tensor) -> Tensor:
-    """residual / |f|^2; an empty image is missed by nothing."""
+    """residual / |f|^2; 0 for an image of zeros, which every oracle fits when scaled by 0."""
     energy = target.square().sum(1)
     return torch.where(energy > 0, residual / energy.where(energy > 0, torch.ones_like(energy)), 0.0)
 
 
 def _nearest_residual(
-    target: Tensor, seen: Tensor, place: Tensor, seen_place: Tensor, factors: Sequence[Factor]
+    target: Tensor, seen: Tensor, index: Tensor, seen_index: Tensor, factors: Sequence[Factor]
 ) -> Float[Tensor, "heldout"]:
     """The least of the residuals from the seen images at the least distance in grid steps; NaN if there is none."""
     residual = torch.full((len(target),), torch.nan, dtype=target.dtype)
-    for row, nearest in _nearest(place, seen_place, factors):
+    for row, nearest in _nearest(index, seen_index, factors):
         candidates = seen[nearest]
         if len(candidates):
             residual[row] = _scaled_residual(target[row].expand_as(candidates), candidates).min()
     return residual
 
 
-def _nearest(place: Tensor, seen_place: Tensor, factors: Sequence[Factor]) -> Iterator[tuple[int, Tensor]]:
-    """For each held-out point, its number and those of the seen points nearest to it."""
-    chunk = max(1, 4_000_000 // max(1, len(seen_place)))
-    for start in range(0, len(place), chunk):
-        steps = grid_steps(place[start : start + chunk], seen_place, factors)
+def _nearest(index: Tensor, seen_index: Tensor, factors: Sequence[Factor]) -> Iterator[tuple[int, Tensor]]:
+    """For each held-out point, its row and those of the seen points nearest to it."""
+    chunk = max(1, 4_000_000 // max(1, len(seen_index)))
+    for start in range(0, len(index), chunk):
+        steps = grid_steps(index[start : start + chunk], seen_index, factors)
         for offset, row in enumerate(steps):
             nearest = (row == row.min()) & torch.isfinite(row) if len(row) else torch.zeros(0, dtype=torch.bool)
             yield start + offset, nearest.nonzero()[:, 0]
 
 
-def neighbours(place: Tensor, seen_place: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
-    """For each held-out point, its number and, for each factor, those of the seen points that differ in it alone.
+def neighbours(index: Tensor, seen_index: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
+    """For each held-out point, its row and, for each factor, those of the seen points that differ in it alone.
 
-    Both arguments are places on the grid, from `grid_index`.
+    Both arguments are positions on the grid, from `grid_index`.
     """
-    count = place.shape[1]
-    chunk = max(1, 4_000_000 // max(1, len(seen_place) * count))
-    for start in range(0, len(place), chunk):
-        rows = place[start : start + chunk]
-        same = (rows[:, None] == seen_place[None]) & (rows >= 0)[:, None]
-        beside = (same.sum(-1) == count - 1) & (seen_place >= 0).all(1)
+    count = index.shape[1]
+    chunk = max(1, 4_000_000 // max(1, len(seen_index) * count))
+    for start in range(0, len(index), chunk):
+        rows = index[start : start + chunk]
+        same = (rows[:, None] == seen_index[None]) & (rows >= 0)[:, None]
+        beside = (same.sum(-1) == count - 1) & (seen_index >= 0).all(1)
         for offset in range(len(rows)):
             yield start + offset, [(beside[offset] & ~same[offset, :, axis]).nonzero()[:, 0] for axis in range(count)]
 
 
-def _superposer_residual(target: Tensor, seen: Tensor, place: Tensor, seen_place: Tensor) -> Float[Tensor, "heldout"]:
-    """min over w >= 0 of |f - sum_j w_j seen_j|^2 / |f|^2, j beside the target; NaN if there are none."""
+def _superposer_residual(target: Tensor, seen: Tensor, index: Tensor, seen_index: Tensor) -> Float[Tensor, "heldout"]:
+    """min over w >= 0 of |f - sum_j w_j seen_j|^2 / |f|^2, j next to the target; NaN if there are none."""
     residual = torch.full((len(target),), torch.nan, dtype=target.dtype)
-    for row, beside in neighbours(place, seen_place):
+    for row, beside in neighbours(index, seen_index):
         dictionary = seen[torch.cat(beside)]
         if len(dictionary):
             weights = nonnegative_weights(dictionary @ dictionary.T, dictionary @ target[row])
@@ -198,17 +207,17 @@ def oracle_images(
     - *nearest seen*: the first of the seen images at the least distance in grid steps;
     - *superposer*: for each factor the mean of the seen images that differ from the point in that factor alone, summed.
     """
-    place = grid_index(latents, factors)
+    index = grid_index(latents, factors)
     held, seen = heldout.nonzero()[:, 0], truth[~heldout]
     images = {"composer": truth.clone()}
     for name in ("nearest seen", "superposer", "blank"):
         images[name] = truth.masked_fill(heldout[:, None, None, None], 0.0)
     if cross is not None:
         images["additive cross"] = torch.where(heldout[:, None, None, None], cross, truth)
-    for row, nearest in _nearest(place[heldout], place[~heldout], factors):
+    for row, nearest in _nearest(index[heldout], index[~heldout], factors):
         if len(nearest):
             images["nearest seen"][held[row]] = seen[nearest[0]]
-    for row, beside in neighbours(place[heldout], place[~heldout]):
+    for row, beside in neighbours(index[heldout], index[~heldout]):
         for members in beside:
             if len(members):
                 images["superposer"][held[row]] += seen[members].mean(0)

@@ -8,9 +8,7 @@ import torch
 from playwright.sync_api import expect
 
 import composcope as cs
-from composcope.experiments.run import run
-from composcope.paper.evidence import Run
-from composcope.paper.similarity import parts_alone
+from composcope.experiments.run import Run, run
 from composcope.report.explorer import write_explorer
 
 HOSTILE = "</script><script>window.hacked = true</script>"
@@ -32,7 +30,7 @@ def runs(tmp_path_factory):
     store = cs.Store(tmp_path_factory.mktemp("explorer") / "runs")
     for spec in (first, stripes, corner):
         run(spec, store)
-    return [Run(store, spec) for spec in (first, stripes, corner)]
+    return [Run(spec, store) for spec in (first, stripes, corner)]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +103,7 @@ def test_dragging_shows_the_images_of_the_run(explorer, runs):
         explorer.mouse.move(*cell(explorer, x, y, (8, 8)), steps=3)
         settled(explorer)
         point = 8 * x + y
-        compare(explorer, "outputs", one.images[point])
+        compare(explorer, "outputs", one.draw()[point])
         compare(explorer, "truth", one.truth[point])
         assert said(explorer, "where") == f"x {x}, y {y}"
         assert said(explorer, "state") == ("seen" if (x, y) == (6, 1) else "held out")
@@ -126,7 +124,7 @@ def test_prediction_and_nearest_image(explorer, runs):
     explorer.mouse.click(*cell(explorer, 2, 4, (8, 8)))
     settled(explorer)
     compare(explorer, "nearest", runs[0].truth[8 * 1 + 4])
-    compare(explorer, "prediction", 1 - sum(part[0] for part in parts_alone(runs[0], [8 * 2 + 4])))
+    compare(explorer, "prediction", 1 - sum(part[0] for part in runs[0].parts_alone([8 * 2 + 4])))
 
 
 def test_arrow_keys_move_the_point(explorer, runs):
@@ -149,7 +147,7 @@ def test_arrow_keys_move_the_point(explorer, runs):
         plane.press(key)
         settled(explorer)
         assert said(explorer, "where") == f"x {x}, y {y}"
-    compare(explorer, "outputs", runs[0].images[8 * x + y])
+    compare(explorer, "outputs", runs[0].draw()[8 * x + y])
     expect(explorer.locator('[data-say="live"]')).to_contain_text("x 4, y 4: held out. Error ")
 
 
@@ -172,19 +170,19 @@ def test_the_switch_changes_run_task_and_hole(explorer, runs):
     explorer.get_by_label("one-hot, MLP, stripes + 9").check(force=True)
     expect(explorer.locator('[data-part="trained-key"]')).to_be_visible()
     settled(explorer)
-    compare(explorer, "outputs", runs[1].images[8 * 4 + 4])
+    compare(explorer, "outputs", runs[1].draw()[8 * 4 + 4])
     assert explorer.locator('[data-map="error"] .trained').get_attribute("d").count("M") == 9
     explorer.locator(".runs input").nth(2).check(force=True)
     expect(explorer.locator('[data-image="truth"] canvas')).to_have_attribute("width", "10")
     settled(explorer)
     x, y = (int(part.split()[1]) for part in said(explorer, "where").split(", "))
     compare(explorer, "truth", runs[2].truth[10 * x + y])
-    compare(explorer, "outputs", runs[2].images[10 * x + y])
+    compare(explorer, "outputs", runs[2].draw()[10 * x + y])
     assert shown(explorer, '[data-map="error"] canvas').shape[:2] == (10, 10)
 
 
 def test_the_error_map_is_brightest_where_the_error_is(explorer, runs):
-    errors = (runs[0].images - runs[0].truth).square().mean((1, 2, 3)).reshape(8, 8)
+    errors = (runs[0].draw() - runs[0].truth).square().mean((1, 2, 3)).reshape(8, 8)
     brightness = shown(explorer, '[data-map="error"] canvas')[::-1, :, 1].T  # viridis: ever more green
     pair = np.corrcoef(errors.log().flatten(), brightness.flatten())
     assert pair[0, 1] > 0.8
@@ -283,7 +281,7 @@ def test_one_factor_is_a_line(page, store, tmp_path):
     explorer.locator('[data-map="error"]').press("ArrowRight")
     settled(explorer)
     assert said(explorer, "where") == "angle 200"
-    compare(explorer, "outputs", Run(store, spec).images[10])
+    compare(explorer, "outputs", Run(spec, store).draw()[10])
     assert explorer.locator('[data-axis="1"]').is_hidden()
 
 

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 from pypdf import PdfReader
 
 import composcope as cs
-from composcope.experiments.examine import measure_run
-from composcope.experiments.run import run
+from composcope.experiments.diagnose_runs import measure_run
+from composcope.experiments.run import Run, run
 from composcope.report.diagnosis_page import write_diagnosis_page
 from composcope.report.page import write_page
 from composcope.report.report import report_text, write_report
@@ -265,12 +265,8 @@ def test_hostile_names_do_nothing(page, tmp_path):
 
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_diagnosis_page(page, runs, tmp_path, screenshot, width):
-    from composcope.diagnosis import load_diagnosis
-
-    found = load_diagnosis(runs.diagnosis_folder(STRIPES.run_id))
-    path = write_diagnosis_page(
-        found, tmp_path / "page.html", "One decoder", STRIPES, run_samples(runs, STRIPES.run_id)
-    )
+    found = runs.diagnosis(STRIPES.run_id)
+    path = write_diagnosis_page(found, tmp_path / "page.html", "One decoder", STRIPES, run_samples(Run(STRIPES, runs)))
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(path.as_uri())
     expect(page.locator(".headline")).to_have_text(f"It {found.verdict.kind}.")

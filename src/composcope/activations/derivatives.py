@@ -24,7 +24,7 @@ BLOCK = 512
 
 @contextmanager
 def differentiating(module: nn.Module, device: torch.device) -> Iterator[None]:
-    """`evaluating`, by ways of computing that have a forward-mode derivative, the cheap one where there are two."""
+    """`evaluating` with algorithms that have a forward-mode derivative, the cheapest where there are several."""
     with evaluating(module, device), sdpa_kernel(SDPBackend.MATH), LinearMaps(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -33,7 +33,7 @@ def differentiating(module: nn.Module, device: torch.device) -> Iterator[None]:
 class LinearMaps(TorchFunctionMode):
     """Differentiates convolutions and linear layers by their input alone: conv(x, w)' = conv(x', w) if w is constant.
 
-    The library's rule adds conv(x, w') also where w' is zero, at the price of another convolution.
+    PyTorch's rule adds conv(x, w') even where w' is zero, at the cost of another convolution.
     """
 
     FUNCTIONS = frozenset(
@@ -61,7 +61,7 @@ class LinearMaps(TorchFunctionMode):
 
 
 def channels_last(maps: Tensor) -> Tensor:
-    """The same maps with channels side by side in memory, for which the CPU's convolutions are nearly twice as fast."""
+    """The same maps with channels adjacent in memory, for which convolutions on the CPU are nearly twice as fast."""
     return maps.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
 
 
@@ -71,7 +71,7 @@ def metrics_of(slopes: Float[Tensor, "axes n ..."]) -> Float[Tensor, "n axes axe
     Single precision within blocks of features is twice as fast and right to 1e-7 of g, which is enough unless the
     derivatives are nearly parallel and the volume is a small difference: such points are done again.
     """
-    # Features as they lie in memory: their order is nothing to a metric, and flattening then copies nothing.
+    # Features in the order of memory: a metric does not depend on their order, and flattening then copies nothing.
     order = sorted(range(2, slopes.ndim), key=lambda axis: slopes.stride()[axis], reverse=True)
     flat = slopes.permute(0, 1, *order).flatten(2)
     whole = flat.shape[2] - flat.shape[2] % BLOCK
@@ -112,7 +112,7 @@ def _slope(encode: Encode, latents: Tensor, factors: Sequence[Factor], axis: int
         along[:, axis] = 1
         value, slope = jvp(encode, (latents,), (along,))[:2]
         if not slope.any() and _varies_along(value, latents, axis):
-            return f"the code steps along {factor.name}: its derivative is 0"
+            return f"the code is a step function of {factor.name}: its derivative is 0"
         return slope.detach()
     if not _of(encode, factor).differentiable:
         return f"{_of(encode, factor)} has no derivative along {factor.name}"
@@ -123,13 +123,13 @@ def _slope(encode: Encode, latents: Tensor, factors: Sequence[Factor], axis: int
 
 
 def _of(encoding: Encoding, factor: Factor) -> Encoding:
-    """The encoding that a factor has, where each has its own."""
+    """The factor's own encoding, where each factor has one."""
     own: Encoding = encoding.of(factor) if hasattr(encoding, "of") else encoding
     return own
 
 
 def _varies_along(codes: Tensor, latents: Tensor, axis: int) -> bool:
-    """Whether some two points that differ in nothing but one factor have different codes."""
+    """Whether two points that differ only in one factor have different codes."""
     others = torch.cat([latents[:, :axis], latents[:, axis + 1 :]], 1)
     group = others.unique(dim=0, return_inverse=True)[1] if others.shape[1] else torch.zeros(len(latents)).long()
     first = torch.full((int(group.max()) + 1,), len(latents)).scatter_reduce(

@@ -1,12 +1,16 @@
-"""What every layer of a module puts out during one call: which layers there are, by which names, and copies of them.
+"""The output of every layer of a module during one call: which layers there are, their names, and copies of them.
 
-A layer is an output after the nonlinearity. An `nn.Sequential` with named children says itself what its layers are:
+A layer is an output after the nonlinearity. An `nn.Sequential` with named children declares what its layers are:
 its children. In any other module every submodule counts, in the order in which they end, except that
 
 - what only activates, normalises, drops or reshapes the output just made (as a submodule or as a function) belongs to
-  the layer that made it, and so does a submodule that passes on what its only layer gave;
+  the layer that made it, and so does a submodule that returns what its only layer returned;
 - a layer that is called again counts again, as `name#2`;
 - the module's own output is "image", its input "code".
+
+These are heuristics, since a PyTorch module does not say what its layers are. They have two aims: that
+`nn.Sequential(conv, relu)`, a submodule of both, and `relu(conv(x))` in a `forward` give the same layer; and that names
+are the same before and after training, so that a trained network can be compared with its untrained twin.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,8 +26,12 @@ from composcope.errors import BadInput
 
 Pick = int | str | Callable[[Any], Tensor] | None
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+# Files of torch.nn.modules whose classes do not make a layer but finish the one before.
 ATTACHED = ("activation", "batchnorm", "instancenorm", "normalization", "dropout", "flatten")
+# Functions that return the same numbers in another shape or type: the layer's value stays, under one more form.
 RESHAPES = ("view", "reshape", "flatten", "unflatten", "contiguous", "squeeze", "unsqueeze", "to", "float")
+# Functions that change the numbers of the layer just made, one by one or by normalising: the result is the layer.
+# Others (adding a skip connection, concatenating, upsampling) combine or resample layers and do not belong to one.
 ACTIVATIONS = (
     *("relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "prelu", "elu", "elu_", "selu", "selu_", "celu", "gelu"),
     *("silu", "mish", "softplus", "softsign", "sigmoid", "sigmoid_", "logsigmoid", "hardsigmoid", "hardswish"),
@@ -33,17 +41,22 @@ ACTIVATIONS = (
 
 
 def _functions(names: Sequence[str]) -> frozenset[Any]:
-    rooms = (torch, torch.nn.functional, Tensor)
-    return frozenset(getattr(room, name) for room in rooms for name in names if hasattr(room, name))
+    """The functions of these names, wherever PyTorch has them: torch.relu, functional.relu and Tensor.relu."""
+    owners = (torch, torch.nn.functional, Tensor)
+    return frozenset(getattr(owner, name) for owner in owners for name in names if hasattr(owner, name))
 
 
 CHANGES, RENAMES = _functions(ACTIVATIONS), _functions(RESHAPES)
-PRODUCTS = _functions(("mul", "__mul__"))  # h * sigmoid(h): a layer gated by itself
+PRODUCTS = _functions(("mul", "__mul__"))  # as in h * sigmoid(h), a layer gated by itself
 
 
 @dataclass
 class Made:
-    """A layer's output as it was when last touched, and the very tensors that it has been, the latest last."""
+    """A layer's output after the last change, and the tensor objects that it has been, the latest last.
+
+    Tensors are compared by identity: two layers may hold the same numbers, so these cannot show whether a function's
+    argument *is* the layer just made.
+    """
 
     name: str
     kind: str
@@ -61,7 +74,7 @@ class Made:
 class Recorder(TorchFunctionMode):
     """Follows one call of a module by hooks on its submodules and, between them, by the functions it calls.
 
-    - `copies`: copy every output at once; else only before something is seen to write in place, which is faster.
+    - `copies`: copy every output at once; otherwise only before a function that writes in place, which is faster.
     """
 
     def __init__(self, copies: bool) -> None:
@@ -75,6 +88,7 @@ class Recorder(TorchFunctionMode):
         if writes(func, args, kwargs or {}):
             self.secure()
         out = func(*args, **(kwargs or {}))
+        # Only the layer just made can be continued: an activation of an earlier one is a branch, not that layer's end.
         if self.made and args and isinstance(out, Tensor) and self.made[-1].has_been(args[0]):
             if func in CHANGES or (func in PRODUCTS and self.made[-1].has_been(args[1])):
                 self.touch(out)
@@ -83,13 +97,13 @@ class Recorder(TorchFunctionMode):
         return out
 
     def secure(self) -> None:
-        """Copy what has been made so far: something is about to be written in place, and views may lead anywhere."""
+        """Copy all layers made so far, since a tensor is about to be written to and any of them may be a view of it."""
         for layer in self.made:
             if not layer.copied:
                 layer.value, layer.copied = layer.value.clone(), True
 
     def touch(self, out: Tensor) -> None:
-        """The last layer goes on as `out`."""
+        """Continue the last layer as `out`."""
         last = self.made[-1]
         last.forms.append(out)
         last.value, last.copied = out.clone() if self.copies else out, self.copies
@@ -102,7 +116,7 @@ class Recorder(TorchFunctionMode):
         last = self.made[-1] if self.made else None
         inside = len(self.made) - before
         if last is not None and last.ends_as(tensor):
-            if inside == 1:
+            if inside == 1:  # a wrapper around a single layer: the outer name is the one that users know
                 last.name, last.kind = name, _kind(module)
         elif last is not None and inside == 0 and attaches(module) and last.has_been(first_tensor(given)):
             self.touch(tensor)
@@ -112,7 +126,10 @@ class Recorder(TorchFunctionMode):
 
 
 def writes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a function may write into tensors that exist: relu_, +=, x[i] = y, out=, inplace=True (or any True)."""
+    """Whether a function may write into existing tensors: relu_, +=, x[i] = y, out=, inplace=True.
+
+    PyTorch passes `inplace` on by position too, so any argument that is True counts: a needless copy costs little.
+    """
     name = getattr(func, "__name__", "")
     if name.endswith("__"):
         return name.startswith(("__i", "__set"))
@@ -125,16 +142,19 @@ def first_tensor(out: Any) -> Tensor | None:
     if isinstance(out, Tensor):
         return out if out.is_floating_point() else None
     parts = out.values() if isinstance(out, Mapping) else out if isinstance(out, tuple | list) else ()
-    return next((found for part in parts if (found := first_tensor(part)) is not None), None)
+    return next((tensor for part in parts if (tensor := first_tensor(part)) is not None), None)
 
 
 def attaches(module: nn.Module) -> bool:
-    """Whether a submodule ends the layer before it and is none itself: an activation, a norm, dropout, a reshape."""
+    """Whether a submodule finishes the layer before it instead of being one: an activation, norm, dropout or reshape.
+
+    A class of the user's own without parameters counts too: it has nothing to learn, so it is a kind of activation.
+    """
     if isinstance(module, nn.MultiheadAttention) or any(True for _ in module.children()):
         return False
-    room = type(module).__module__
-    if room.startswith("torch.nn.modules."):
-        return room.rsplit(".", 1)[1] in ATTACHED or isinstance(module, nn.Identity | nn.Unflatten)
+    source = type(module).__module__
+    if source.startswith("torch.nn.modules."):
+        return source.rsplit(".", 1)[1] in ATTACHED or isinstance(module, nn.Identity | nn.Unflatten)
     return not any(True for _ in module.parameters())
 
 
@@ -154,20 +174,20 @@ def watched(module: nn.Module) -> dict[str, nn.Module]:
 
 
 def opened(module: nn.Module) -> dict[str, nn.Module]:
-    """Every submodule by its dotted name, except what PyTorch's own layers are made of inside."""
-    found: dict[str, nn.Module] = {}
+    """Every submodule by its dotted name, except those inside PyTorch's own layers, which are one layer each."""
+    submodules: dict[str, nn.Module] = {}
     for name, child in module.named_children():
         if name == "parametrizations":  # called when weights are read, not when images are made
             continue
-        found[name] = child
+        submodules[name] = child
         if isinstance(child, CONTAINERS) or not type(child).__module__.startswith("torch.nn.modules."):
-            found |= {f"{name}.{inner}": part for inner, part in opened(child).items()}
-    return found
+            submodules |= {f"{name}.{inner}": part for inner, part in opened(child).items()}
+    return submodules
 
 
 @contextmanager
 def hooked(module: nn.Module, recorder: Recorder) -> Iterator[None]:
-    """Hooks on the watched submodules that report to the recorder, and are gone afterwards."""
+    """Hooks on the watched submodules that report to the recorder, removed afterwards."""
     with ExitStack() as stack:
         for name, part in watched(module).items():
             began: list[int] = []
@@ -189,7 +209,7 @@ def record(
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Every layer's output for these codes, by name from "code" to "image" in the order of the call, and their kinds.
 
-    - `copies`: of every output; without them only what is seen to be written to in place is copied.
+    - `copies`: copy every output; otherwise only those that a function may write to.
 
     >>> values, kinds = record(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.zeros(2, 4))
     >>> {name: tuple(value.shape) for name, value in values.items()}
@@ -213,14 +233,14 @@ def picked(out: Any, pick: Pick) -> Tensor:
     try:
         image = out if pick is None else pick(out) if callable(pick) else _entry(out, pick)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise BadInput(f"pick = {pick!r} finds no image in the module's output, {_described(out)}: {error}") from None
+        raise BadInput(f"pick = {pick!r} selects no image from the output, {_described(out)}: {error}") from None
     if not isinstance(image, Tensor):
-        raise BadInput(f"the module gives {_described(out)}; say which entry is the image with pick, as in pick=0")
+        raise BadInput(f"the module returns {_described(out)}; say which entry is the image with pick, as in pick=0")
     return image
 
 
 def _entry(out: Any, pick: int | str) -> Any:
-    """An entry by place or key, or an attribute by name."""
+    """An entry by index or key, or an attribute by name."""
     return getattr(out, pick) if isinstance(pick, str) and not isinstance(out, Mapping) else out[pick]
 
 

@@ -15,8 +15,11 @@ from composcope.activations.recording import Pick, evaluating, first_line, picke
 from composcope.errors import BadInput
 
 Codes = Float[Tensor, "n code"]
+# Activations of one chunk of codes: small enough for a processor's cache and memory, large enough to be efficient.
 CHUNK_BYTES = 48_000_000
-DIFFERENCE = 1e-3  # of the code's length, for checking a derivative
+# Derivatives are compared with differences over a thousandth of the code's length: in single precision smaller steps
+# drown in rounding. Curvature and kinks (ReLU) make them differ by a per cent or so, a detached part by much more.
+DIFFERENCE = 1e-3
 DISAGREEMENT = 0.05
 
 
@@ -62,17 +65,17 @@ class Subject:
         device: str | torch.device | None = None,
     ) -> None:
         if not isinstance(module, nn.Module):
-            raise BadInput(f"a module is needed, as in torch.nn.Module; got {type(module).__name__}")
+            raise BadInput(f"a torch.nn.Module is needed; got {type(module).__name__}")
         self.module, self.pick = module if device is None else _moved(module, device), pick
         self.device, self.dtype = home(self.module, device)
         self.features = 1
         with evaluating(self.module, self.device):
-            found, self.skipped = self._layers(codes)
-        self.features = sum(layer.features for layer in found.values())
-        unknown = [name for name in layers or () if name not in found]
+            available, self.skipped = self._layers(codes)
+        self.features = sum(layer.features for layer in available.values())
+        unknown = [name for name in layers or () if name not in available]
         if unknown:
-            raise BadInput(f"layers: there is no {unknown[0]!r}; there are {', '.join(found)}")
-        self.layers = {name: layer for name, layer in found.items() if layers is None or name in layers}
+            raise BadInput(f"layers: there is no {unknown[0]!r}; there are {', '.join(available)}")
+        self.layers = {name: layer for name, layer in available.items() if layers is None or name in layers}
 
     def images(self, codes: Codes) -> Float[Tensor, "n ..."]:
         """The module's images of all codes."""
@@ -84,7 +87,7 @@ class Subject:
     def parts(self, codes: Codes, memory: int) -> Iterator[Part]:
         """Every layer's outputs over all codes, a layer's features in as few parts as fit into `memory` bytes.
 
-        As many parts as fit together are made by one pass over the codes. A part is let go when the next is asked for.
+        As many parts as fit together are made in one pass over the codes; each is released when the next is requested.
         """
         for group in self._groups(len(codes), memory):
             with evaluating(self.module, self.device):
@@ -150,12 +153,13 @@ class Subject:
                 slope = jvp(image, (self._sent(some),), (self._sent(along[0]),))[1].detach().float().cpu()
         except Exception as error:
             return f"{type(error).__name__}: {first_line(error)}"
-        # A part of the signal that is detached, or steps, has no derivative and yet moves the image.
+        # A part of the signal that is detached, or a step function, has no derivative and yet changes the image.
         reach = DIFFERENCE * some.norm(dim=1) / along[0].norm(dim=1).clamp(min=1e-12)
         step = reach.clamp(min=DIFFERENCE)[:, None] * along[0]
         moved = (self.images(some + step) - self.images(some - step)).flatten(1) / 2
-        told = slope.flatten(1) * (step.norm(dim=1) / along[0].norm(dim=1).clamp(min=1e-12))[:, None]
-        apart = (moved - told).norm(dim=1) / torch.maximum(moved.norm(dim=1), told.norm(dim=1)).clamp(min=1e-12)
+        expected = slope.flatten(1) * (step.norm(dim=1) / along[0].norm(dim=1).clamp(min=1e-12))[:, None]
+        larger = torch.maximum(moved.norm(dim=1), expected.norm(dim=1)).clamp(min=1e-12)
+        apart = (moved - expected).norm(dim=1) / larger
         if apart.median() > DISAGREEMENT:
             return f"it disagrees with small differences by {apart.median():.0%}; is a part of the signal detached?"
         return None
@@ -177,8 +181,8 @@ class Subject:
             return {name: values[name] for name in self.layers}
 
         def slope(tangent: Tensor) -> dict[str, Tensor]:
-            found: dict[str, Tensor] = jvp(outputs, (codes,), (tangent,))[1]
-            return found
+            slopes: dict[str, Tensor] = jvp(outputs, (codes,), (tangent,))[1]
+            return slopes
 
         if together:
             stacked: dict[str, Tensor] = vmap(slope, randomness="same")(tangents)
@@ -187,7 +191,10 @@ class Subject:
         return {name: torch.stack([slopes[name] for slopes in each]) for name in self.layers}
 
     def _layers(self, codes: Codes) -> tuple[dict[str, Layer], dict[str, str]]:
-        """The layers by name, and why some outputs are none: two calls of different size tell which axis is which."""
+        """The layers by name, and why some outputs are not layers.
+
+        Two calls with different numbers of codes show which axis runs over the codes, if any does.
+        """
         few, more = (codes[torch.arange(n) % len(codes)] for n in (2, 3))
         try:
             (values, kinds), (others, _) = (record(self.module, self._sent(c), self.pick) for c in (few, more))
@@ -214,11 +221,11 @@ class Subject:
 
 
 def home(module: nn.Module, device: str | torch.device | None = None) -> tuple[torch.device, torch.dtype]:
-    """Where a module's parameters (or else its buffers) are, and their type of number."""
+    """The device and the floating-point type of a module's parameters, or of its buffers if it has none."""
     tensors = [*module.parameters(), *module.buffers()]
     numbers = [tensor for tensor in tensors if tensor.is_floating_point()]
-    place = torch.device(device) if device is not None else tensors[0].device if tensors else torch.device("cpu")
-    return place, numbers[0].dtype if numbers else torch.float32
+    own = tensors[0].device if tensors else torch.device("cpu")
+    return torch.device(device) if device is not None else own, numbers[0].dtype if numbers else torch.float32
 
 
 def _moved(module: nn.Module, device: str | torch.device) -> nn.Module:

@@ -1,4 +1,4 @@
-"""The command line's frame: the program, the options that commands share, exit codes."""
+"""What the commands share: the program, common options, exit codes."""
 
 import logging
 import sys
@@ -13,7 +13,7 @@ from composcope.errors import BadInput, ComposcopeError
 
 app = typer.Typer(
     help="Does this generative decoder compose? Train, withhold, measure, explain.\n\n"
-    "Begin with: composcope run examples/bump_cnn.toml",
+    "To start: composcope run examples/bump_cnn.toml",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -22,12 +22,12 @@ app = typer.Typer(
 
 StoreOption = Annotated[Path, typer.Option("--store", help="Folder that holds the results.")]
 PluginOption = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="Python file with components of your own; may be repeated.")
+    list[Path] | None, typer.Option("--plugin", help="Python file with your own components; may be repeated.")
 ]
-WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; by default one a core.")]
+WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; by default one per core.")]
 KernelsOption = Annotated[
     Literal["auto", "torch"],
-    typer.Option(help="auto: compiled convolutions where they are faster; torch: the library's."),
+    typer.Option(help="auto: compiled convolutions where they are faster; torch: PyTorch's."),
 ]
 DEFAULT_STORE = Path("runs")
 INTERRUPTED = 130
@@ -50,7 +50,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line: exit code 0 for good, 1 when a run failed, 2 for wrong use, 130 when interrupted."""
+    """Run the command line: exit code 0 on success, 1 when a run failed, 2 for wrong usage, 130 when interrupted."""
     warnings.showwarning = _show_warning
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("composcope.kernels").setLevel(logging.INFO)
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2 if isinstance(error, BadInput) else 1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            print("interrupted; finished runs are kept, and the same command goes on from there", file=sys.stderr)
+            print("interrupted; finished runs are stored, rerun the same command to resume", file=sys.stderr)
         raise
 
 

@@ -1,4 +1,4 @@
-"""Commands that look at decoders: diagnose, measure; and doctor, which looks at the machine."""
+"""Commands about decoders, diagnose and measure; and doctor, about the machine."""
 
 import sys
 from pathlib import Path
@@ -12,24 +12,23 @@ from composcope.errors import BadInput, ComposcopeError
 
 @app.command()
 def diagnose(
-    decoder: Annotated[
-        str, typer.Argument(help="A run's id, or path/file.py:function that makes a module of your own.")
-    ],
+    decoder: Annotated[str, typer.Argument(help="A run's id, or path/file.py:function that returns your own module.")],
     spec: Annotated[Path | None, typer.Option(help="For a module: TOML file with task, holdout and encoding.")] = None,
     weights: Annotated[Path | None, typer.Option(help="For a module: its weights, a safetensors file.")] = None,
     pick: Annotated[
-        str | None, typer.Option(help="For a module that gives several things: the image's place or key.")
+        str | None, typer.Option(help="For a module with several outputs: the image's index or key.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for a page to look at, diagnosis.html, numbers.json and arrays.npz.")
+        Path | None, typer.Option(help="Folder for diagnosis.html, a page to look at, numbers.json and arrays.npz.")
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
 ) -> None:
-    """Say whether a decoder composes and why: one of the store's runs, or any PyTorch module from codes to images."""
+    """Report whether a decoder composes, and why: a run of the store, or any PyTorch module from codes to images."""
     from composcope.diagnosis import diagnose as diagnose_module
     from composcope.diagnosis import save_diagnosis
-    from composcope.experiments import examine
+    from composcope.experiments.diagnose_runs import load_decoder, read_task
+    from composcope.experiments.run import load
     from composcope.experiments.store import Store
     from composcope.report.diagnosis_page import write_diagnosis_page
     from composcope.report.samples import module_samples, run_samples
@@ -39,50 +38,51 @@ def diagnose(
     with progress_bar("diagnosis") as advance:
         if ".py" in decoder:
             if ":" not in decoder:
-                raise BadInput(f"{decoder}: name the function that makes the module, as in {decoder}:make_decoder")
+                raise BadInput(f"{decoder}: name the function that returns the module, as in {decoder}:make_decoder")
             if spec is None:
                 raise BadInput(f"{decoder}: --spec is needed, a TOML file with [task], [holdout] and [encoding]")
-            task, holdout, encoding = examine.world(spec)
-            module = examine.load_decoder(decoder, weights)
-            place = int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
-            found = diagnose_module(module, task, holdout, encoding, pick=place, on_progress=advance)
-            shown = module_samples(module, task, holdout, encoding, place)
+            task, holdout, encoding = read_task(spec)
+            module = load_decoder(decoder, weights)
+            entry = int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
+            diagnosis = diagnose_module(module, task, holdout, encoding, pick=entry, on_progress=advance)
+            samples = module_samples(module, task, holdout, encoding, entry)
             title, settings = decoder, None
         elif spec or weights or pick:
             raise BadInput(f"{decoder}: --spec, --weights and --pick belong to a module, path/file.py:function")
         else:
             target = Store(store)
-            run_id = target.find(decoder)
-            found = examine.diagnose_run(target, run_id, on_progress=advance)
-            shown = run_samples(target, run_id)
-            title, settings = f"Run {run_id}", target.spec(run_id)
-    print(found.summary())
+            run = load(target, target.find(decoder))
+            diagnosis = run.diagnose(on_progress=advance)
+            samples = run_samples(run)
+            title, settings = f"Run {run.run_id}", run.spec
+    print(diagnosis.summary())
     if out is not None:
-        save_diagnosis(found, out)
-        page = write_diagnosis_page(found, out / "diagnosis.html", title, settings, shown)
-        print(f"kept in {out}; to look at: {page}")
+        save_diagnosis(diagnosis, out)
+        page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings, samples)
+        print(f"saved in {out}; to look at: {page}")
 
 
 @app.command()
 def measure(
     run_ids: Annotated[
-        list[str] | None, typer.Argument(help="Runs to diagnose, by id; all that are done by default.")
+        list[str] | None, typer.Argument(help="Runs to diagnose, by id; by default all finished runs.")
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
 ) -> None:
-    """Diagnose stored runs and keep the numbers beside them, without training again."""
-    from composcope.experiments.examine import measure_run
+    """Diagnose stored runs and store the diagnoses with them, without training again."""
+    from composcope.experiments.diagnose_runs import measure_run
     from composcope.experiments.store import Store
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
     target = Store(store)
-    wanted = [target.find(prefix) for prefix in run_ids or []] or [one for one in target.run_ids() if target.has(one)]
-    if not wanted:
+    chosen = [target.find(prefix) for prefix in run_ids or []]
+    finished = [run_id for run_id in target.run_ids() if target.has(run_id)]
+    if not chosen and not finished:
         print(f"no runs in {store}")
     failed = False
-    for run_id in wanted:
+    for run_id in chosen or finished:
         try:
             with progress_bar(f"run {run_id}") as advance:
                 verdict = measure_run(target, run_id, on_progress=advance).verdict
@@ -97,7 +97,7 @@ def measure(
 
 @app.command()
 def doctor(store: StoreOption = DEFAULT_STORE) -> None:
-    """Say what is installed, what this machine offers and whether results can be kept."""
+    """Report what is installed, what this machine offers and whether results can be stored."""
     from composcope.experiments.doctor import findings
 
     for name, finding in findings(store).items():

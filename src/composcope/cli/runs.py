@@ -1,4 +1,4 @@
-"""Commands that make runs and list them: run, sweep, list, show."""
+"""Commands that train runs and list them: run, sweep, list, show."""
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -22,13 +22,13 @@ def run(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="Change a field: --set decoder.depth=6. An empty value takes it out."
+            "--set", metavar="NAME=VALUE", help="Change a field: --set decoder.depth=6. An empty value removes it."
         ),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, cuda:1, mps.")] = "cpu",
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="CPU threads; the same number, the same bytes.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="CPU threads; equal numbers give equal bytes.")] = 1,
     kernels: KernelsOption = "auto",
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""
@@ -42,8 +42,8 @@ def run(
     load_plugins(plugin)
     value = Spec.from_dict(with_settings(read_toml(spec), set_ or []))
     target = Store(store)
-    known = target.has(value.run_id)
-    if known:
+    stored = target.has(value.run_id)
+    if stored:
         result = run_spec(value, target)
     else:
         keep_memory()
@@ -52,7 +52,8 @@ def run(
             result = run_spec(
                 value, target, device, threads, kernels, on_step=lambda step, module: advance(step, steps)
             )
-    print(f"run {result.run_id}: {'loaded from' if known else f'trained in {result.seconds:.1f} s, kept in'} {store}")
+    source = "loaded from" if stored else f"trained in {result.seconds:.1f} s, stored in"
+    print(f"run {result.run_id}: {source} {store}")
     _print_measures(result.measures)
 
 
@@ -64,10 +65,10 @@ def sweep(
     plugin: PluginOption = None,
     kernels: KernelsOption = "auto",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say how many runs there are and how long they may take.")
+        bool, typer.Option("--dry-run", help="Only print how many runs there are and how long they may take.")
     ] = False,
 ) -> None:
-    """Train every combination of the listed values; what the store has is skipped, so the same command goes on."""
+    """Train every combination of the listed values; runs in the store are skipped, so rerun the command to resume."""
     from composcope.experiments.store import Store
     from composcope.experiments.sweep import Sweep
 
@@ -86,7 +87,7 @@ def sweep(
 
 @app.command(name="list")
 def list_(store: StoreOption = DEFAULT_STORE) -> None:
-    """List the runs of a store: what differs between them and what came out."""
+    """List the runs of a store: the settings in which they differ, and the main results."""
     from composcope.experiments.store import Store
     from composcope.terminal import print_table
 
@@ -101,7 +102,7 @@ def list_(store: StoreOption = DEFAULT_STORE) -> None:
 
 @app.command()
 def show(
-    run_id: Annotated[str, typer.Argument(help="The run's id, or as many of its first digits as are needed.")],
+    run_id: Annotated[str, typer.Argument(help="The run's id, or its first digits.")],
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
 ) -> None:
@@ -112,9 +113,9 @@ def show(
 
     load_plugins(plugin)
     target = Store(store)
-    found = target.find(run_id)
-    record = target.record(found, verify=True)
-    print(f"run {found}: {record.status}" + (f", {record.problem}" if record.problem else ""))
+    full_id = target.find(run_id)
+    record = target.record(full_id, verify=True)
+    print(f"run {full_id}: {record.status}" + (f", {record.problem}" if record.problem else ""))
     if record.status == "damaged":
         raise typer.Exit(1)
     spec = Spec.from_dict(record.spec)
@@ -123,7 +124,7 @@ def show(
     if record.status == "failed":
         raise typer.Exit(1)
     _print_measures(record.measures)
-    curve = target.curve(found)
+    curve = target.curve(full_id)
     print(f"loss: {curve['loss'].iloc[0]:.3g} in epoch 1, {curve['loss'].iloc[-1]:.3g} in epoch {len(curve)}")
     print("\n".join(f"{name}: {value}" for name, value in record.provenance.items()))
 
@@ -137,7 +138,7 @@ def run_with_progress(
     diagnosed: Collection[str] = (),
     costs: Mapping[str, float] | None = None,
 ) -> list[str]:
-    """Do the runs with a progress bar; the ids of those that failed, after all were tried."""
+    """Do the runs with a progress bar; returns the ids of those that failed, after all were tried."""
     from composcope.experiments.executor import run_all, workload
     from composcope.terminal import progress_bar
 
@@ -150,12 +151,12 @@ def run_with_progress(
     for outcome in failures:
         print(f"error: {outcome.failure}", file=sys.stderr)
     if specs:
-        print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; kept in {store.folder}")
+        print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; stored in {store.folder}")
     return [outcome.run_id for outcome in failures]
 
 
 def estimated_costs(specs: "Sequence[Spec]", kernels: Literal["auto", "torch"] = "auto") -> dict[str, float]:
-    """Each run's seconds on one core, by id, with a progress bar since large networks take a while to time."""
+    """Each run's seconds on one core, by id; with a progress bar, since timing large networks takes a while."""
     from composcope.experiments.sweep import estimate_seconds
     from composcope.terminal import progress_bar
 
@@ -168,14 +169,14 @@ def time_left(seconds: float, runs: int, workers: int | None) -> str:
     """The estimate in words."""
     import os
 
-    crew = workers or os.cpu_count() or 1
-    each = seconds / max(min(crew, runs), 1)
+    processes = workers or os.cpu_count() or 1
+    each = seconds / max(min(processes, runs), 1)
     spoken = f"{each:.0f} s" if each < 120 else f"{each / 60:.0f} min" if each < 7200 else f"{each / 3600:.1f} h"
-    return f"about {spoken} with {crew} workers, from timing a few steps of each network"
+    return f"about {spoken} with {processes} workers, from timing a few steps of each network"
 
 
 def _overview(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The columns worth a line in a terminal: what differs between the runs, and the main measures."""
+    """The columns that a terminal has room for: the settings that differ between the runs, and the main measures."""
     settings = [name for name in frame.columns if not name.startswith(("error.", "diagnosis."))]
     varied = [name for name in settings if "." in name and frame[name].nunique(dropna=False) > 1]
     shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
@@ -198,5 +199,5 @@ def _print_measures(measures: Mapping[str, Mapping[str, Any]]) -> None:
     for name, values in measures.items():
         flat = flatten(values)
         parts = [f"{key} {value:.4g}" for key, value in flat.items() if isinstance(value, int | float)]
-        found = ", ".join(parts) if len(parts) <= 12 else f"{len(parts)} numbers, in Store.frame()"
-        print(f"measured {name}: {found}")
+        listed = ", ".join(parts) if len(parts) <= 12 else f"{len(parts)} numbers, in Store.frame()"
+        print(f"measured {name}: {listed}")

@@ -1,14 +1,15 @@
-"""What is measured of every layer: geometry, probes, tuning, linear factorization, principal components."""
+"""What is measured of each layer: geometry, probes, tuning, linear factorization, principal components."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from composcope.activations import Layer, Part, Subject
+from composcope.diagnosis.points import Points
 from composcope.factors import Factor
 from composcope.measures.geometry import (
     Factorization,
@@ -27,12 +28,13 @@ from composcope.measures.tuning import tuning_maps, unit_scores
 
 Method = Literal["exact", "differences"]
 Metric = Float[Tensor, "points axes axes"]
+# Units per layer whose maps are kept: enough to look at, small enough to store for every run.
 SHOWN_UNITS = 16
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """A layer's metric tensor over the points, along the named factors, and what follows from it.
+    """A layer's metric tensor over the points, along the factors `axes`, and the numbers derived from it.
 
     - `method`: "exact" by forward-mode differentiation, or "differences" on the grid.
     """
@@ -47,9 +49,10 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Stripe- and bump-likeness of every unit, their means over units that respond, and the liveliest units' maps.
+    """Stripe- and bump-likeness of every unit, their means over units that respond, and the most variable units' maps.
 
-    - `shown`: the units of largest variance, by number; `maps`: their activations over the grid, (units, x, y, ...).
+    - `shown`: indices of the units of largest variance; `maps`: their activations over the grid, (units, x, y, ...).
+    - `silent`: how many units are constant over the grid.
     """
 
     stripe: Float[Tensor, "units"]
@@ -63,7 +66,10 @@ class Tuning:
 
 @dataclass(frozen=True)
 class LayerDiagnosis:
-    """One layer's numbers; None where they could not be had, for which the diagnosis has a note."""
+    """One layer's numbers; None where they could not be measured, for which the diagnosis has a note.
+
+    - `more`: quantities that have no field of their own, by key (see `diagnosis/quantities.py`).
+    """
 
     name: str
     kind: str
@@ -73,25 +79,14 @@ class LayerDiagnosis:
     tuning: Tuning | None
     linear_factorization: VarianceShares | None
     manifold: Embedding | None
+    more: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Points:
-    """The points measured: their latents, which are held out, whether they are the factors' whole grid, in its order.
-
-    - `sample`: the points on which all pairs are compared, fewer than all where there are many.
-    """
-
-    latents: Float[Tensor, "n factors"]
-    heldout: Bool[Tensor, "n"]
-    factors: tuple[Factor, ...]
-    full: bool
-    sample: Tensor
-
-    @property
-    def whole(self) -> bool:
-        """Whether the sample is everything."""
-        return len(self.sample) == len(self.latents)
+def geometry_of(metric: Metric, method: Method, factors: Sequence[Factor], heldout: Bool[Tensor, "points"]) -> Geometry:
+    """The volume element and the factorization of a metric over the points."""
+    axes = tuple(factors[axis].name for axis in differentiable(factors))
+    volume = volume_element(metric)
+    return Geometry(method, axes, metric, volume, volume_summary(volume, heldout), factorization(metric))
 
 
 def diagnose_layers(
@@ -108,33 +103,35 @@ def diagnose_layers(
     - `tangents`: the codes' derivatives, for exact geometry; without them it is by differences on the grid.
     """
     exact = {} if tangents is None else subject.metrics(codes, tangents, on_step)
-    gathered: dict[str, Gathered] = {}
-    found = {}
+    accumulators: dict[str, LayerAccumulator] = {}
+    layers = {}
     for part in subject.parts(codes, memory):
         name = part.layer.name
-        gathered.setdefault(name, Gathered(part.layer, points, exact.get(name), memory)).add(part)
+        accumulators.setdefault(name, LayerAccumulator(part.layer, points, exact.get(name), memory)).add(part)
         if part.last:
-            found[name] = gathered.pop(name).finished(seed)
+            layers[name] = accumulators.pop(name).finished(seed)
             on_step()
-        del part  # or it would be held while the next are made
-    return found
+        del part  # otherwise it would stay in memory while the next ones are made
+    return layers
 
 
-class Gathered:
-    """A layer's sums, as its parts come in."""
+class LayerAccumulator:
+    """A layer's sums over features: what every measure needs of it, so that wide layers may come in parts."""
 
     def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int) -> None:
         axes = len(differentiable(points.factors))
+        # Units at a time: their copies in double precision (about 4 of 8 bytes) must fit into the memory too.
         self.units = max(64, min(4096, memory // (32 * len(points.latents))))
         self.layer, self.points, self.exact = layer, points, exact
         self.gram = torch.zeros(len(points.sample), len(points.sample), dtype=torch.float64)
         self.effects: dict[Term, float] = {}
         self.scores: list[tuple[Tensor, Tensor, Tensor]] = []
         self.shown = torch.zeros(0), torch.zeros(0).long(), torch.zeros(0, len(points.latents))
-        # An exact metric that is 0 along an axis everywhere is suspect: the module may step, not stand still.
-        stands = exact is not None and (exact.diagonal(dim1=1, dim2=2) == 0).all(0).any()
-        wanted = points.full and axes > 0 and (exact is None or stands or not exact.isfinite().all())
-        self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if wanted else None
+        # A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
+        # derivative is 0 though its values change. Only differences on the grid can tell, so they are made as well.
+        flat = exact is not None and (exact.diagonal(dim1=1, dim2=2) == 0).all(0).any()
+        needed = points.full and axes > 0 and (exact is None or flat or not exact.isfinite().all())
+        self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if needed else None
 
     def add(self, part: Part) -> None:
         self.gram += gram_matrix(part.values[self.points.sample])
@@ -146,7 +143,7 @@ class Gathered:
             self._add_units(part.values[:, start : start + self.units], part.start + start)
 
     def _add_units(self, units: Tensor, start: int) -> None:
-        """Effects and scores of some units, and the liveliest so far."""
+        """Add the effects and scores of some units, and keep the most variable units so far."""
         for term, variances in effect_variances(units, self.points.factors).items():
             self.effects[term] = self.effects.get(term, 0.0) + variances.sum().item()
         scores = unit_scores(units, self.points.factors)
@@ -161,8 +158,9 @@ class Gathered:
 
     def finished(self, seed: int) -> LayerDiagnosis:
         points, layer = self.points, self.layer
-        known = bool(self.gram.isfinite().all())
-        varies = known and bool(centred_gram(self.gram).trace() > 1e-20 * self.gram.trace())
+        finite = bool(self.gram.isfinite().all())
+        # A layer that is constant to rounding has no variance to explain, and a probe of it would fit noise.
+        varies = finite and bool(centred_gram(self.gram).trace() > 1e-20 * self.gram.trace())
         probe = manifold = None
         if varies and len(points.sample) > 2:
             rows = points.sample
@@ -174,27 +172,23 @@ class Gathered:
             layer.shape,
             self._geometry(),
             probe,
-            self._tuning() if known and self.scores else None,
+            self._tuning() if finite and self.scores else None,
             shares_of(self.effects) if varies and self.effects else None,
             manifold,
         )
 
     def _geometry(self) -> Geometry | None:
-        """The exact metric, unless the layer moves along an axis of which its derivative knows nothing."""
-        exact, method, metric = self.exact, "exact", self.exact
+        """The exact metric, unless the layer changes along an axis where its derivative is 0 or not finite."""
+        exact, metric = self.exact, self.exact
+        method: Method = "exact"
         if self.metric is not None:
-            moves = self.metric.diagonal(dim1=1, dim2=2).sum(0) > 0
-            blind = exact is None or not exact.isfinite().all()
-            if exact is None or blind or (moves & (exact.diagonal(dim1=1, dim2=2).sum(0) == 0)).any():
+            changes = self.metric.diagonal(dim1=1, dim2=2).sum(0) > 0
+            unusable = exact is None or not exact.isfinite().all()
+            if exact is None or unusable or (changes & (exact.diagonal(dim1=1, dim2=2).sum(0) == 0)).any():
                 method, metric = "differences", self.metric
         if metric is None or metric.shape[-1] == 0:
             return None
-        factors = self.points.factors
-        volume = volume_element(metric)
-        names = tuple(factors[axis].name for axis in differentiable(factors))
-        return Geometry(
-            method, names, metric, volume, volume_summary(volume, self.points.heldout), factorization(metric)
-        )
+        return geometry_of(metric, method, self.points.factors, self.points.heldout)
 
     def _tuning(self) -> Tuning:
         stripe, bump, silent = (torch.cat(pieces) for pieces in zip(*self.scores, strict=True))
@@ -203,28 +197,3 @@ class Gathered:
         _, shown, maps = self.shown
         maps = tuning_maps(maps.T, self.points.factors)
         return Tuning(stripe, bump, mean_stripe, mean_bump, int(silent.sum()), shown, maps)
-
-
-def sampled(heldout: Bool[Tensor, "n"], most: int, generator: torch.Generator) -> Tensor:
-    """At most `most` of the points, in order, seen and held-out in their proportion."""
-    if len(heldout) <= most:
-        return torch.arange(len(heldout))
-    chosen = []
-    for side in (heldout, ~heldout):
-        rows = side.nonzero()[:, 0]
-        count = min(len(rows), max(1, round(most * len(rows) / len(heldout)))) if len(rows) else 0
-        chosen.append(rows[torch.randperm(len(rows), generator=generator)[:count]])
-    return torch.cat(chosen).sort().values
-
-
-def factor_columns(codes: Tensor, latents: Tensor, factors: Sequence[Factor]) -> list[Tensor] | None:
-    """Which code units tell which factor: those that are the same wherever its value is. None if some tell several."""
-    left = (codes != codes[0]).any(0)
-    columns = []
-    for axis in range(len(factors)):
-        values, member = latents[:, axis].unique(return_inverse=True)
-        first = torch.full((len(values),), len(codes)).scatter_reduce(0, member, torch.arange(len(codes)), "amin")
-        own = left & (codes == codes[first[member]]).all(0)
-        columns.append(own)
-        left = left & ~own
-    return None if left.any() else columns

@@ -1,4 +1,4 @@
-"""What is installed, what the machine offers, whether results can be kept."""
+"""What is installed, what the machine offers, whether results can be stored."""
 
 import os
 import platform
@@ -14,38 +14,36 @@ EXTRAS = {"paper": "umap", "dev": "pytest"}
 
 
 def findings(store: str | Path) -> dict[str, str]:
-    """One line a finding, for `composcope doctor`."""
+    """One line per finding, for `composcope doctor`."""
     import torch
 
-    found = {"composcope": metadata.version("composcope"), "python": platform.python_version()}
-    found |= {name: metadata.version(name) for name in PARTS}
-    found["cores"] = f"{os.cpu_count()} ({torch.backends.cpu.get_cpu_capability()})"
-    found["threads"] = f"{torch.get_num_threads()} at most; a run uses 1 unless told otherwise"
-    found["kernels"] = _kernels_state()
-    found["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none, training on the CPU"
-    found["store"] = _store_state(store)
+    lines = {"composcope": metadata.version("composcope"), "python": platform.python_version()}
+    lines |= {name: metadata.version(name) for name in PARTS}
+    lines["cores"] = f"{os.cpu_count()} ({torch.backends.cpu.get_cpu_capability()})"
+    lines["threads"] = f"{torch.get_num_threads()} at most; a run uses 1 by default"
+    lines["kernels"] = _kernels_state()
+    lines["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none, training on the CPU"
+    lines["store"] = _store_state(store)
     for extra, module in EXTRAS.items():
-        found[f"extra [{extra}]"] = (
+        lines[f"extra [{extra}]"] = (
             "installed" if util.find_spec(module) else f"not installed (pip install composcope[{extra}])"
         )
-    return found
+    return lines
 
 
 def _kernels_state() -> str:
     state = kernels.status()
-    return (
-        "compiled convolutions" if state.available else f"the library's convolutions, which are slower: {state.reason}"
-    )
+    return "compiled convolutions" if state.available else f"PyTorch's convolutions, which are slower: {state.reason}"
 
 
 def _store_state(folder: str | Path) -> str:
     try:
-        existed = Path(folder).exists()
+        existed = Path(folder).exists()  # looked at first, since preparing a store creates it
         store = Store(folder)
         if not existed:
             parent = next(path for path in Path(folder).absolute().parents if path.exists())
             able = os.access(parent, os.W_OK) and parent.is_dir()
-            return f"{folder} does not exist yet and {'can' if able else 'CANNOT'} be made"
+            return f"{folder} does not exist yet and {'can' if able else 'CANNOT'} be created"
         store.prepare()
         return f"{folder} is writable and holds {len(store.run_ids())} runs"
     except BadInput as problem:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from composcope.errors import ComposcopeError, RunFailed
-from composcope.experiments.examine import is_diagnosed, measure_run
+from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.plugins import load_plugin
 from composcope.experiments.run import run, using_threads
 from composcope.experiments.spec import NotComposition, Spec
@@ -23,15 +23,15 @@ from composcope.experiments.store import Store
 from composcope.experiments.sweep import total_steps
 from composcope.kernels import Mode, keep_memory, status
 
-# A run whose worker dies is tried again; after so many deaths something else is wrong.
+# A run whose worker process dies is tried again; after this many deaths the cause is not chance.
 MOST_LOSSES = 3
-# A diagnosis takes about as long as so many steps of training, at all sizes tried.
+# A diagnosis takes about as long as this many training steps, at all sizes tried.
 DIAGNOSIS_STEPS = 300
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: well, or with a reason."""
+    """How a run ended; `failure` is empty if it succeeded."""
 
     run_id: str
     failure: str = ""
@@ -50,17 +50,17 @@ def run_all(
     diagnosed: Collection[str] = (),
     costs: Mapping[str, float] | None = None,
 ) -> list[Outcome]:
-    """Do the runs that the store lacks, one worker a core by default, each stored as soon as it is done.
+    """Do the runs that the store lacks, by default with one worker per core, each stored as soon as it is done.
 
-    - `on_progress(work, outcomes)`: hears several times a second how much was done and which runs ended. The work of a
-      run is its number of steps, or what `costs` has for its id; costly runs are begun first.
+    - `on_progress(work, outcomes)`: called several times a second with the work done and the runs that ended. The work
+      of a run is its number of steps, or what `costs` has for its id; costly runs are started first.
     - `diagnosed`: ids of runs that are diagnosed too, after training; a diagnosis counts as `DIAGNOSIS_STEPS` steps.
     """
     store.prepare()
     if kernels == "auto":
-        status()  # compiles once, before every worker would
-    wanted = sorted(specs, key=lambda spec: -costs[spec.run_id]) if costs else specs
-    todo = {spec.run_id: spec for spec in wanted if missing(spec, store, diagnosed)}
+        status()  # compiles once; otherwise every worker would
+    ordered = sorted(specs, key=lambda spec: -costs[spec.run_id]) if costs else specs
+    todo = {spec.run_id: spec for spec in ordered if missing(spec, store, diagnosed)}
     context = multiprocessing.get_context("spawn")
     work = context.Value("d", 0.0)
     outcomes: list[Outcome] = []
@@ -74,7 +74,9 @@ def run_all(
         )
         try:
             futures = {
-                pool.submit(_work, spec.to_dict(), str(store.folder), kernels, run_id in diagnosed, a_step(spec, costs))
+                pool.submit(
+                    _work, spec.to_dict(), str(store.folder), kernels, run_id in diagnosed, step_cost(spec, costs)
+                )
                 for run_id, spec in todo.items()
             }
             for outcome in _outcomes(futures, lambda: on_progress and on_progress(work.value, outcomes)):
@@ -89,7 +91,7 @@ def run_all(
     return outcomes
 
 
-def a_step(spec: Spec, costs: Mapping[str, float] | None) -> float:
+def step_cost(spec: Spec, costs: Mapping[str, float] | None) -> float:
     """The work of one training step."""
     return costs[spec.run_id] / total_steps(spec) if costs else 1.0
 
@@ -97,24 +99,24 @@ def a_step(spec: Spec, costs: Mapping[str, float] | None) -> float:
 def workload(
     specs: Sequence[Spec], store: Store, diagnosed: Collection[str] = (), costs: Mapping[str, float] | None = None
 ) -> float:
-    """The work that `run_all` will do, as it is told to `on_progress`."""
+    """The work that `run_all` will do, in the units of `on_progress`."""
     total = 0.0
     for spec in specs:
         steps = 0 if store.has(spec.run_id) else total_steps(spec)
         steps += DIAGNOSIS_STEPS if spec.run_id in diagnosed else 0
-        total += steps * a_step(spec, costs)
+        total += steps * step_cost(spec, costs)
     return total
 
 
 def missing(spec: Spec, store: Store, diagnosed: Collection[str] = ()) -> bool:
-    """Whether there is something left to do for the run."""
+    """Whether the run still has to be trained, or diagnosed."""
     if not store.has(spec.run_id):
         return True
-    return spec.run_id in diagnosed and not is_diagnosed(store, spec.run_id)
+    return spec.run_id in diagnosed and not store.has_diagnosis(spec.run_id)
 
 
 def _outcomes(futures: set[Future[Outcome]], heartbeat: Callable[[], Any]) -> Any:
-    """Outcomes as they come, with a heartbeat several times a second."""
+    """Outcomes as the runs end, with a heartbeat several times a second."""
     while futures:
         done, futures = wait(futures, timeout=0.2, return_when=FIRST_COMPLETED)
         for future in done:
@@ -137,15 +139,15 @@ def _start_worker(work: Any, plugins: Sequence[str]) -> None:
     _done = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.simplefilter("ignore", NotComposition)  # said once by the parent
-    logging.getLogger("composcope.kernels").setLevel(logging.ERROR)  # and so is this
+    warnings.simplefilter("ignore", NotComposition)  # the parent has warned already
+    logging.getLogger("composcope.kernels").setLevel(logging.ERROR)  # and logged this
     keep_memory()
     for path in plugins:
         load_plugin(path)
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work forever."""
+    """End this worker when its parent does; otherwise it would wait for work forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait_for_end([parent.sentinel])
@@ -156,11 +158,11 @@ def _work(spec: dict[str, Any], folder: str, kernels: Mode, diagnosed: bool, ste
     value, store = Spec.from_dict(spec), Store(folder)
     try:
         run(value, store, kernels=kernels, on_step=lambda step, module: _count(step_cost))
-        if diagnosed and not is_diagnosed(store, value.run_id):
+        if diagnosed and not store.has_diagnosis(value.run_id):
             with using_threads(1):
                 measure_run(store, value.run_id)
             _count(step_cost * DIAGNOSIS_STEPS)
-    except Exception as failure:  # one run's trouble is not the others'
+    except Exception as failure:  # one run's failure must not end the others
         return Outcome(value.run_id, str(failure) if isinstance(failure, ComposcopeError) else repr(failure))
     return Outcome(value.run_id)
 

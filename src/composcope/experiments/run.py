@@ -1,11 +1,10 @@
-"""One run: the walk of the data, once."""
+"""One run: train what a spec describes, and open the result."""
 
 import logging
 import os
 import platform
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,18 @@ import torch
 from torch import Tensor, nn
 
 import composcope
+from composcope.diagnosis import Diagnosis, diagnose
+from composcope.diagnosis.errors import PointErrors, mean_errors, mean_over, point_errors
+from composcope.diagnosis.points import grid_split
+from composcope.diagnosis.superposition import code_columns, parts_alone
 from composcope.errors import BadInput, RunFailed
 from composcope.experiments.spec import Spec, warn_unless_composition
-from composcope.experiments.store import Store
-from composcope.factors import column
-from composcope.holdouts import Split, split
+from composcope.experiments.store import Damaged, Store
+from composcope.factors import Latents
+from composcope.holdouts import Split
 from composcope.kernels import Mode, used, using
-from composcope.measures.error import mse, position_accuracy
 from composcope.randomness import generator, seeded
-from composcope.tasks.base import Task
+from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
 
 if TYPE_CHECKING:
@@ -33,24 +35,73 @@ log = logging.getLogger(__name__)
 VERSIONS = {"error": 1}
 
 
-@dataclass(frozen=True)
-class Result:
-    """A finished run: its weights, curve, measures by set and name, provenance, and snapshots by step."""
+class Run:
+    """A finished run, opened: everything is read or computed when it is first used, and then kept.
 
-    spec: Spec
-    weights: Weights
-    curve: "pd.DataFrame"
-    measures: Mapping[str, Mapping[str, Any]]
-    provenance: Mapping[str, Any]
-    snapshots: Mapping[int, Weights]
+    - `store`: where the run is; None for a run that is only in memory, of which `trained` and `provenance` are given.
+
+    >>> import composcope as cs
+    >>> spec = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.Bump(), cs.MLP(depth=1), training=cs.Training(steps=2))
+    >>> run = cs.run(spec)
+    >>> tuple(run.draw().shape), len(run.split.heldout)
+    ((64, 1, 8, 8), 16)
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        store: Store | None = None,
+        *,
+        trained: Trained | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.spec, self.store = spec, store
+        self._trained, self._provenance = trained, provenance
+
+    def __repr__(self) -> str:
+        return f"Run({self.run_id}, {self.store or 'in memory'})"
 
     @property
     def run_id(self) -> str:
         return self.spec.run_id
 
+    # What training left
+
+    @cached_property
+    def weights(self) -> Weights:
+        return self._trained.weights if self._trained else self._stored.weights(self.run_id)
+
+    @cached_property
+    def curve(self) -> "pd.DataFrame":
+        """The loss by epoch."""
+        import pandas as pd
+
+        return pd.DataFrame(self._trained.curve) if self._trained else self._stored.curve(self.run_id)
+
+    @cached_property
+    def snapshots(self) -> Mapping[int, Weights]:
+        """The weights after the steps named in `training.snapshots`."""
+        if self._trained:
+            return self._trained.snapshots
+        return {step: self._stored.weights(self.run_id, step) for step in self.spec.training.snapshots}
+
+    @cached_property
+    def provenance(self) -> Mapping[str, Any]:
+        """What the numbers may depend on beyond the spec: versions, machine, seconds."""
+        return self._stored.provenance(self.run_id) if self._provenance is None else self._provenance
+
     @property
     def seconds(self) -> float:
+        """How long training took."""
         return float(self.provenance["seconds"])
+
+    @property
+    def _stored(self) -> Store:
+        if self.store is None:
+            raise BadInput(f"run {self.run_id} has neither a store nor weights in memory")
+        return self.store
+
+    # The trained network
 
     @cached_property
     def module(self) -> nn.Module:
@@ -58,6 +109,151 @@ class Result:
         module = build(self.spec)
         module.load_state_dict(self.weights)
         return module.eval()
+
+    @property
+    def drawer(self) -> nn.Module:
+        """The part of the module that draws images from codes; BadInput if it draws none."""
+        return drawing_part(self.spec, self.module)
+
+    @property
+    def reader(self) -> nn.Module | None:
+        """The part of the module that reads codes from images, None unless it is a control that does."""
+        return self.spec.decoder.reader(self.module)
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws images at all."""
+        return self.spec.decoder.drawer(self.module) is not None
+
+    # Over the grid
+
+    @cached_property
+    def split(self) -> Split:
+        """The task's combinations in grid order, and which of them are held out."""
+        return grid_split(self.spec.task, self.spec.holdout)
+
+    @cached_property
+    def truth(self) -> Images:
+        """The true images, in the order of the split."""
+        return self.spec.task.render(self.split.latents)
+
+    @cached_property
+    def codes(self) -> Tensor:
+        """The codes, in the order of the split."""
+        return self.encode(self.split.latents)
+
+    def encode(self, latents: Latents) -> Tensor:
+        return self.spec.encoding.encode(latents, self.spec.task.factors)
+
+    def draw(self, latents: Latents | None = None) -> Images:
+        """What the decoder draws for these latents; by default for the whole grid, drawn once."""
+        return self._images if latents is None else self.draw_codes(self.encode(latents))
+
+    @cached_property
+    def _images(self) -> Images:
+        return self.draw_codes(self.codes)
+
+    def draw_codes(self, codes: Tensor) -> Images:
+        """What the decoder draws for these codes."""
+        return outputs(self.drawer, codes)
+
+    @cached_property
+    def read(self) -> Tensor:
+        """The codes that a control reads from the true images, in the order of the split."""
+        if self.reader is None:
+            raise BadInput(f"run {self.run_id}: {type(self.spec.decoder).__name__} reads no codes from images")
+        return outputs(self.reader, self.truth)
+
+    def parts_alone(self, rows: Sequence[int] | Tensor | None = None) -> list[Images]:
+        """D(x_super), D(y_super), ... as foregrounds, for these rows of the split; by default for the held-out ones."""
+        chosen = self.split.mask.nonzero()[:, 0] if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        columns = code_columns(self.spec.encoding, self.spec.task.factors)
+        images = parts_alone(self.draw_codes, self.codes, columns, self.split.mask, chosen)
+        return [self.spec.task.foreground(part) for part in images]
+
+    # What was measured
+
+    @cached_property
+    def measures(self) -> Mapping[str, Mapping[str, Any]]:
+        """Measures by set and name. Those that the store lacks, or has in an older version, are made and stored."""
+        if self.store is None:
+            return {"error": self._measure_error()}
+        if self.store.measures(self.run_id, VERSIONS).keys() != VERSIONS.keys():
+            self.store.save_measures(self.run_id, "error", VERSIONS["error"], self._measure_error())
+        return self.store.measures(self.run_id)
+
+    @property
+    def error(self) -> Mapping[str, Any]:
+        """seen_mse, heldout_mse, blank_mse and, where the task defines positions, seen_accuracy and accuracy.
+
+        A control that reads images has seen_code_mse, heldout_code_mse, seen_code_accuracy and code_accuracy.
+        """
+        return self.measures["error"]
+
+    @cached_property
+    def point_errors(self) -> PointErrors:
+        """The error at every point of the split: of the images, or of the codes if it draws none."""
+        return self._drawing_errors() if self.draws else self._reading_errors()
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """The stored diagnosis; made, and stored if there is a store, where there is none that can be read."""
+        if self.store is None:
+            return self.diagnose()
+        with suppress(Damaged):  # a diagnosis can be made again at any time, so damage to one is not an error
+            if self.store.has_diagnosis(self.run_id):
+                return self.store.diagnosis(self.run_id)
+        diagnosis = self.diagnose()
+        self.store.save_diagnosis(self.run_id, diagnosis)
+        return diagnosis
+
+    def diagnose(self, on_progress: Callable[[int, int], None] | None = None) -> Diagnosis:
+        """Diagnose the run anew, beside the same network before training."""
+        spec = self.spec
+        untrained = drawing_part(spec, build(spec))
+        return diagnose(
+            self.drawer,
+            spec.task,
+            spec.holdout,
+            spec.encoding,
+            untrained=untrained,
+            seed=spec.seed,
+            on_progress=on_progress,
+        )
+
+    def _measure_error(self) -> dict[str, float | None]:
+        values: dict[str, float | None] = {}
+        mask = self.split.mask
+        if self.draws:
+            values |= mean_errors(self._drawing_errors(), mask)
+        if self.reader is not None:
+            errors = self._reading_errors()
+            values |= {
+                "seen_code_mse": mean_over(errors.mse, ~mask),
+                "heldout_code_mse": mean_over(errors.mse, mask),
+                "seen_code_accuracy": mean_over(errors.placed, ~mask),
+                "code_accuracy": mean_over(errors.placed, mask),
+            }
+        return values
+
+    def _drawing_errors(self) -> PointErrors:
+        return point_errors(self.spec.task, self.draw(), self.truth, self.split.latents)
+
+    def _reading_errors(self) -> PointErrors:
+        """Of the codes; `placed` says whether the nearest grid point is within a step of the truth."""
+        factors, codes = self.spec.task.factors, self.codes
+        latents = self.spec.encoding.decode(self.read, factors)
+        steps = [
+            factor.difference(read, true).abs() / factor.step
+            for factor, read, true in zip(factors, latents.unbind(1), self.split.latents.unbind(1), strict=True)
+        ]
+        placed = (torch.stack(steps) <= 1.001).all(0).double()  # one step, up to rounding
+        mse, zeros = ((values - codes).square().mean(1).double() for values in (self.read, torch.zeros_like(codes)))
+        return PointErrors(mse, zeros, None, placed)
+
+
+Result = Run
+"""The name of a finished run in earlier versions."""
 
 
 def run(
@@ -68,16 +264,16 @@ def run(
     kernels: Mode = "auto",
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
-) -> Result:
-    """Train what the spec says, or load it if the store has it; a failure is recorded and raised as RunFailed.
+) -> Run:
+    """Train what the spec describes, or load it if the store has it; a failure is recorded and raised as RunFailed.
 
     One thread by default, so that a run by itself and the same run in a sweep give the same bytes. `kernels="torch"`
-    trains with the library's convolutions only.
+    trains with PyTorch's convolutions only.
     """
     if threads < 1 or kernels not in ("auto", "torch"):
         raise BadInput(f"threads = {threads}, kernels = {kernels!r}: at least 1, and 'auto' or 'torch'")
     warn_unless_composition(spec)
-    place = usable_device(device)
+    usable = usable_device(device)
     if store is not None:
         if store.has(spec.run_id):
             return load(store, spec.run_id)
@@ -87,21 +283,25 @@ def run(
     try:
         before = used()
         with using_threads(threads), using(kernels):
-            trained = train_spec(spec, place, on_step, on_epoch)
+            trained = train_spec(spec, usable, on_step, on_epoch)
         provenance["kernels"] = dict(used() - before)
     except Exception as error:
         reason = str(error) if isinstance(error, RunFailed) else f"{type(error).__name__}: {error}"
         if store is not None:
             store.save_failure(spec, reason, provenance)
         raise RunFailed(f"run {spec.run_id}: {reason}") from error
-    if store is not None:
-        store.save(spec, trained, provenance)
-        return load(store, spec.run_id)
-    import pandas as pd
+    if store is None:
+        return Run(spec, trained=trained, provenance={**provenance, "seconds": trained.seconds})
+    store.save(spec, trained, provenance)
+    return load(store, spec.run_id)
 
-    known = {**provenance, "seconds": trained.seconds}
-    result = Result(spec, trained.weights, pd.DataFrame(trained.curve), {}, known, trained.snapshots)
-    return replace(result, measures=measure(spec, result.module))
+
+def load(store: Store, run_id: str) -> Run:
+    """A stored run, after a check that none of its files is damaged; its error is measured if it was not."""
+    store.verify(run_id)
+    opened = Run(store.spec(run_id), store)
+    _ = opened.measures
+    return opened
 
 
 def train_spec(
@@ -121,68 +321,18 @@ def build(spec: Spec) -> nn.Module:
         return spec.decoder.build(spec.encoding.code_sizes(spec.task.factors), spec.task.image_shape)
 
 
-def load(store: Store, run_id: str) -> Result:
-    """A stored run, with measures that are missing or out of date made anew."""
-    spec = store.spec(run_id)
-    snapshots = {step: store.weights(run_id, step) for step in spec.training.snapshots}
-    result = Result(spec, store.weights(run_id), store.curve(run_id), {}, store.provenance(run_id), snapshots)
-    if store.measures(run_id, VERSIONS).keys() != VERSIONS.keys():
-        for name, values in measure(spec, result.module).items():
-            store.save_measures(run_id, name, VERSIONS[name], values)
-    return replace(result, measures=store.measures(run_id))
-
-
-def measure(spec: Spec, module: nn.Module) -> dict[str, dict[str, Any]]:
-    """What every run is measured by: the error of drawn images and, for controls that read images, of codes."""
-    parts = split(spec.task, spec.holdout)
-    truth = spec.task.render(parts.latents)
-    codes = spec.encoding.encode(parts.latents, spec.task.factors)
-    drawer, reader = spec.decoder.drawer(module), spec.decoder.reader(module)
-    values: dict[str, float | None] = {}
-    if drawer is not None:
-        values |= _drawing_error(spec.task, parts, truth, outputs(drawer, codes))
-    if reader is not None:
-        values |= _reading_error(spec, parts, codes, outputs(reader, truth))
-    return {"error": values}
-
-
-def _drawing_error(task: Task, parts: Split, truth: Tensor, images: Tensor) -> dict[str, float | None]:
-    """Seen, held-out and blank error and, where the task tells positions, the share of images in place."""
-    errors, blanks = mse(images, truth), mse(task.blank(len(truth)), truth)
-    values = {
-        "seen_mse": _mean(errors[~parts.mask]),
-        "heldout_mse": _mean(errors[parts.mask]),
-        "blank_mse": _mean(blanks[parts.mask] if parts.mask.any() else blanks),
-    }
-    if task.positions:
-        columns = [column(task.factors, name) for name in task.positions]
-        positions = task.locate(images)
-        for name, mask in (("seen_accuracy", ~parts.mask), ("accuracy", parts.mask)):
-            values[name] = position_accuracy(positions[mask], parts.latents[mask][:, columns])
-    return values
-
-
-def _reading_error(spec: Spec, parts: Split, codes: Tensor, read: Tensor) -> dict[str, float | None]:
-    """Seen and held-out error of the codes, and the share whose nearest grid point is within a step of the truth."""
-    errors = (read - codes).square().mean(1)
-    latents = spec.encoding.decode(read, spec.task.factors)
-    steps = [
-        factor.difference(found, true).abs() / factor.step
-        for factor, found, true in zip(spec.task.factors, latents.unbind(1), parts.latents.unbind(1), strict=True)
-    ]
-    placed = (torch.stack(steps) <= 1.001).all(0).double()
-    return {
-        "seen_code_mse": _mean(errors[~parts.mask]),
-        "heldout_code_mse": _mean(errors[parts.mask]),
-        "seen_code_accuracy": _mean(placed[~parts.mask]),
-        "code_accuracy": _mean(placed[parts.mask]),
-    }
+def drawing_part(spec: Spec, module: nn.Module) -> nn.Module:
+    """The part of a spec's module that draws images; BadInput if there is none."""
+    part = spec.decoder.drawer(module)
+    if part is None:
+        raise BadInput(f"run {spec.run_id}: {type(spec.decoder).__name__} draws no images")
+    return part
 
 
 @torch.no_grad()
-def outputs(module: nn.Module, codes: torch.Tensor, chunk: int = 256) -> torch.Tensor:
-    """The module's images for many codes, in bounded memory."""
-    return torch.cat([module(part) for part in codes.split(chunk)])
+def outputs(module: nn.Module, inputs: Tensor, chunk: int = 256) -> Tensor:
+    """The module's outputs for many inputs, in bounded memory."""
+    return torch.cat([module(part) for part in inputs.split(chunk)])
 
 
 def provenance_of(device: str, threads: int) -> dict[str, Any]:
@@ -218,71 +368,3 @@ def usable_device(name: str) -> torch.device:
         return device
     except (RuntimeError, AssertionError) as error:
         raise BadInput(f"device = {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
-
-
-def _mean(values: torch.Tensor) -> float | None:
-    return values.double().mean().item() if len(values) else None
-
-
-class Run:
-    """Temporary: replaced by the branch that merges Result and evidence.Run."""
-
-    def __init__(self, spec: Spec, store: Store) -> None:
-        self.spec, self.store = spec, store
-
-    @property
-    def run_id(self) -> str:
-        return self.spec.run_id
-
-    @cached_property
-    def result(self) -> Result:
-        return load(self.store, self.spec.run_id)
-
-    @property
-    def module(self) -> nn.Module:
-        return self.result.module
-
-    @property
-    def measures(self) -> Any:
-        return self.result.measures
-
-    @property
-    def error(self) -> Any:
-        return self.result.measures["error"]
-
-    @cached_property
-    def diagnosis(self) -> Any:
-        from composcope.experiments.examine import stored_diagnosis
-
-        return stored_diagnosis(self.store, self.spec.run_id)
-
-    @cached_property
-    def split(self) -> Split:
-        return split(self.spec.task, self.spec.holdout)
-
-    @cached_property
-    def truth(self) -> Tensor:
-        return self.spec.task.render(self.split.latents)
-
-    @property
-    def drawer(self) -> nn.Module:
-        drawer = self.spec.decoder.drawer(self.module)
-        if drawer is None:
-            raise BadInput(f"run {self.run_id}: {type(self.spec.decoder).__name__} draws no images")
-        return drawer
-
-    @property
-    def reader(self) -> nn.Module | None:
-        return self.spec.decoder.reader(self.module)
-
-    def draw_codes(self, codes: Tensor) -> Tensor:
-        return outputs(self.drawer, codes)
-
-    @cached_property
-    def _images(self) -> Tensor:
-        return self.draw_codes(self.spec.encoding.encode(self.split.latents, self.spec.task.factors))
-
-    def draw(self, latents: Tensor | None = None) -> Tensor:
-        if latents is None:
-            return self._images
-        return self.draw_codes(self.spec.encoding.encode(latents, self.spec.task.factors))

@@ -1,4 +1,4 @@
-"""A run as a value: what is drawn, withheld, coded, learned and how; its id; to and from TOML."""
+"""A run as a value: its task, holdout, encoding, decoder and training; its id; to and from TOML."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 import composcope.decoders
-import composcope.tasks  # noqa: F401  (these two enter their components by being imported)
+import composcope.tasks  # noqa: F401  (importing these two registers their components)
 from composcope.components import CONFIG, Listed, check_keys, plain
 from composcope.decoders.base import Decoder
 from composcope.encodings import Encoding
@@ -59,28 +59,28 @@ class Spec:
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot run, before anything is trained: every part meets its neighbours once, in small."""
+        """Refuse what cannot run, before anything is trained: try every part once with the parts it depends on."""
         task, shape = self.task, self.task.image_shape
-        _meet("task", task.to_dict)
-        _meet("holdout", lambda: split(task, self.holdout))
-        _meet("sampling", lambda: self.sampling.check(task, self.holdout))
-        sorts = self.sampling.sorts(task)
-        _meet("sampling", lambda: _check_finite(task.render(sorts)))
-        _meet("encoding", lambda: self.encoding.check(task.factors))
-        sizes = _meet("encoding", lambda: self.encoding.code_sizes(task.factors))
-        _meet("encoding", lambda: self.encoding.encode(sorts, task.factors))
-        _meet("decoder", lambda: self.decoder.check(sizes, shape))
-        _meet("training", lambda: self.training.check(self.sampling.count(task, self.holdout)))
-        for place, penalty in enumerate(self.penalties):
-            _meet(f"penalties.{place}", partial(penalty.check, self.decoder))
+        check_part("task", task.to_dict)
+        check_part("holdout", lambda: split(task, self.holdout))
+        check_part("sampling", lambda: self.sampling.check(task, self.holdout))
+        examples = self.sampling.sorts(task)
+        check_part("sampling", lambda: _check_finite(task.render(examples)))
+        check_part("encoding", lambda: self.encoding.check(task.factors))
+        sizes = check_part("encoding", lambda: self.encoding.code_sizes(task.factors))
+        check_part("encoding", lambda: self.encoding.encode(examples, task.factors))
+        check_part("decoder", lambda: self.decoder.check(sizes, shape))
+        check_part("training", lambda: self.training.check(self.sampling.count(task, self.holdout)))
+        for index, penalty in enumerate(self.penalties):
+            check_part(f"penalties.{index}", partial(penalty.check, self.decoder))
 
     @property
     def run_id(self) -> str:
         """Sixteen hex digits of the hash of the spec and of RESULTS_VERSION.
 
-        Fields at their default are left out, so that a new field does not make old runs strangers.
+        Fields at their default are left out, so that adding a field keeps existing run ids valid.
         """
-        identity = {"results": RESULTS_VERSION, "spec": _without_places(plain(self, defaults=False))}
+        identity = {"results": RESULTS_VERSION, "spec": _without_paths(plain(self, defaults=False))}
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -90,7 +90,7 @@ class Spec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The spec that the data describe; BadInput says which field is wrong and what is allowed."""
+        """The spec that the data describe; BadInput names the field that is wrong and what is allowed."""
         values = dict(data)
         version = values.pop("version", SPEC_VERSION)
         if type(version) is not int or not 1 <= version <= SPEC_VERSION:
@@ -114,7 +114,7 @@ class Spec:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """The file's tables, or BadInput that says why not, with the line of a syntax error."""
+    """The file's tables, or BadInput with the reason, and the line of a syntax error."""
     try:
         return tomllib.loads(Path(path).read_bytes().decode())
     except FileNotFoundError:
@@ -122,7 +122,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except IsADirectoryError:
         raise BadInput(f"{str(path)!r} is a folder; a TOML file is needed") from None
     except UnicodeDecodeError:
-        raise BadInput(f"{str(path)!r} is no text file; a TOML file is needed (see examples/bump_cnn.toml)") from None
+        raise BadInput(
+            f"{str(path)!r} is not a text file; a TOML file is needed (see examples/bump_cnn.toml)"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{str(path)!r} is not valid TOML: {error}") from None
     except OSError as error:
@@ -135,10 +137,10 @@ def warn_unless_composition(spec: Spec) -> None:
         warnings.warn(f"holdout: {certificate}", NotComposition, stacklevel=2)
 
 
-def _meet(field: str, meeting: Callable[[], T]) -> T:
-    """Run a check and put the field's name before what it complains about."""
+def check_part(field: str, check: Callable[[], T]) -> T:
+    """Run a check; the message of what it raises begins with the field's name."""
     try:
-        return meeting()
+        return check()
     except ValidationError:
         raise
     except ValueError as error:
@@ -147,11 +149,11 @@ def _meet(field: str, meeting: Callable[[], T]) -> T:
 
 def _check_finite(images: Tensor) -> None:
     if not images.isfinite().all():
-        raise ValueError("the task draws pixels that are no finite numbers; are its settings extreme?")
+        raise ValueError("the task draws pixels that are not finite; are its settings extreme?")
 
 
-def _without_places(data: Any) -> Any:
-    """A file is known by its checksum, wherever it lies."""
+def _without_paths(data: Any) -> Any:
+    """The data without paths of files that have a checksum: a file is identified by its contents, not its path."""
     if isinstance(data, dict):
-        return {key: _without_places(value) for key, value in data.items() if not (key == "file" and "sha256" in data)}
-    return [_without_places(value) for value in data] if isinstance(data, list) else data
+        return {key: _without_paths(value) for key, value in data.items() if not (key == "file" and "sha256" in data)}
+    return [_without_paths(value) for value in data] if isinstance(data, list) else data

@@ -14,7 +14,7 @@ from composcope.experiments.run import train_spec, using_threads
 from composcope.experiments.spec import Spec, read_toml
 from composcope.kernels import Mode, using
 
-# Networks whose step takes longer than this, in seconds, are timed by one step instead of ten.
+# Networks whose step takes longer than this, in seconds, are timed over one step instead of ten.
 SLOW_STEP = 0.05
 
 
@@ -51,19 +51,19 @@ class Sweep:
         return cls(base, vary)
 
     def specs(self) -> list[Spec]:
-        """The specs in order, the first list varying slowest; combinations that come to the same run appear once."""
-        found = {}
+        """The specs in order, the first list varying slowest; combinations that give the same run appear once."""
+        by_id = {}
         for values in itertools.product(*self.vary.values()):
             data: Mapping[str, Any] = self.base
             for name, value in zip(self.vary, values, strict=True):
                 data = with_value(data, name, value)
             spec = Spec.from_dict(data)
-            found[spec.run_id] = spec
-        return list(found.values())
+            by_id[spec.run_id] = spec
+        return list(by_id.values())
 
 
 def with_value(data: Mapping[str, Any], name: str, value: Any, inside: str = "") -> dict[str, Any]:
-    """A copy of nested tables with one dotted name set; None takes the name out.
+    """A copy of nested tables with one dotted name set; None removes the name.
 
     >>> with_value({"decoder": {"kind": "cnn"}}, "decoder.depth", 6)
     {'decoder': {'kind': 'cnn', 'depth': 6}}
@@ -91,8 +91,10 @@ def _with_value_of_kind(entries: list[Any], name: str, value: Any, inside: str) 
     kinds = [entry.get("kind") if isinstance(entry, Mapping) else None for entry in entries]
     if kind not in kinds or not rest:
         raise NoSuchEntry(f"{inside}{name}: there is no {kind!r} in {inside.rstrip('.')}, which has {kinds}")
-    found = zip(entries, kinds, strict=True)
-    return [with_value(entry, rest, value, f"{inside}{kind}.") if own == kind else entry for entry, own in found]
+    return [
+        with_value(entry, rest, value, f"{inside}{kind}.") if own == kind else entry
+        for entry, own in zip(entries, kinds, strict=True)
+    ]
 
 
 def with_settings(data: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
@@ -124,24 +126,24 @@ def total_steps(spec: Spec) -> int:
 def estimate_seconds(
     specs: Sequence[Spec], kernels: Mode = "auto", on_progress: Callable[[int, int], None] | None = None
 ) -> list[float]:
-    """Each run's training time on one core, from timing a few steps of each different network once."""
+    """Each run's training time on one core, estimated by timing a few steps of each different network once."""
     cost: dict[object, float] = {}
     seconds = []
-    for place, spec in enumerate(specs):
+    for index, spec in enumerate(specs):
         network = (spec.decoder, spec.training.batch, spec.task.image_shape, spec.penalties)
         if network not in cost:
             with using_threads(1), using(kernels):
-                cost[network] = _seconds_a_step(spec, 1)
+                cost[network] = _seconds_per_step(spec, 1)
                 if cost[network] < SLOW_STEP:
-                    cost[network] = _seconds_a_step(spec, 10)
+                    cost[network] = _seconds_per_step(spec, 10)
         seconds.append(cost[network] * total_steps(spec))
         if on_progress is not None:
-            on_progress(place + 1, len(specs))
+            on_progress(index + 1, len(specs))
     return seconds
 
 
-def _seconds_a_step(spec: Spec, steps: int) -> float:
-    """The mean of so many steps, after one that warms up; 0 for a run that diverges within them."""
+def _seconds_per_step(spec: Spec, steps: int) -> float:
+    """The mean over this many steps, after one to warm up; 0 for a run that diverges within them."""
     trial = replace(spec, training=replace(spec.training, epochs=None, steps=1 + steps, snapshots=()))
     marks: list[float] = []
     try:

@@ -1,8 +1,8 @@
-"""How many products of single-factor functions an image, or a distribution, is made of."""
+"""How many products of single-factor functions an image, or a distribution, consists of."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import torch
@@ -17,27 +17,23 @@ from composcope.measures.grid import on_grid
 
 @dataclass(frozen=True)
 class Complexity:
-    """Number of product terms of every pixel: exactly (to rounding), and leaving at most `epsilon` of its norm."""
+    """Number of product terms of every pixel: exactly (to rounding), and leaving at most `epsilon` of its norm.
+
+    - `mean`, `maximum`: over the pixels, of the exact numbers; `mean_to_epsilon`, `maximum_to_epsilon`: of the others.
+    """
 
     exact: Int[Tensor, "pixels"]
     to_epsilon: Int[Tensor, "pixels"]
     epsilon: float
+    mean: float = field(init=False)
+    maximum: int = field(init=False)
+    mean_to_epsilon: float = field(init=False)
+    maximum_to_epsilon: int = field(init=False)
 
-    @property
-    def mean(self) -> float:
-        return self.exact.double().mean().item()
-
-    @property
-    def maximum(self) -> int:
-        return int(self.exact.max())
-
-    @property
-    def mean_to_epsilon(self) -> float:
-        return self.to_epsilon.double().mean().item()
-
-    @property
-    def maximum_to_epsilon(self) -> int:
-        return int(self.to_epsilon.max())
+    def __post_init__(self) -> None:
+        for suffix, counts in (("", self.exact), ("_to_epsilon", self.to_epsilon)):
+            object.__setattr__(self, f"mean{suffix}", counts.double().mean().item())
+            object.__setattr__(self, f"maximum{suffix}", int(counts.max()))
 
 
 def pixel_complexity(foreground: Images, factors: Sequence[Factor], epsilon: float = 0.05) -> Complexity:
@@ -45,11 +41,11 @@ def pixel_complexity(foreground: Images, factors: Sequence[Factor], epsilon: flo
 
     - `foreground`: images over the whole grid of two factors.
 
-    A pixel that is empty (to 1e-6 of the strongest) in every image has rank 0. A bright bump has 1 everywhere, the sum
-    of two stripes 2.
+    A pixel that is empty (to 1e-6 of the strongest) in every image has rank 0. A bright bump has rank 1 everywhere, the
+    sum of two stripes rank 2.
     """
     if len(factors) != 2:
-        raise ValueError(f"a table's rank is of two factors; there are {len(factors)}")
+        raise ValueError(f"pixel complexity is defined for two factors; there are {len(factors)}")
     tables = rearrange(on_grid(foreground.flatten(1), factors), "x y pixels -> pixels x y")
     values = torch.linalg.svdvals(tables.double())
     rounding = torch.finfo(foreground.dtype).eps * max(tables.shape[1:])
@@ -60,12 +56,12 @@ def pixel_complexity(foreground: Images, factors: Sequence[Factor], epsilon: flo
 
 
 def independent_blocks(
-    values: Float[Tensor, "points"], factors: Sequence[Factor], epsilon: float = 1e-6
+    values: Float[Tensor, "points ..."], factors: Sequence[Factor], epsilon: float = 1e-6
 ) -> tuple[tuple[str, ...], ...]:
     """The finest split of the factors into blocks B with f = prod_B phi_B(factors in B): partial factorization.
 
-    - `values`: one function over the grid, a pixel of the foreground say.
-    - `epsilon`: the share of f's norm that the split may miss.
+    - `values`: one function over the grid, or several that must split alike, such as the pixels of the foreground.
+    - `epsilon`: the share of the norm (of all functions together) that the split may miss.
 
     >>> x, y = torch.meshgrid(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), indexing="ij")
     >>> two = [Factor("x", (1, 2)), Factor("y", (1, 3))]
@@ -73,17 +69,19 @@ def independent_blocks(
     ((('x',), ('y',)), (('x', 'y'),))
 
     A set of factors splits off if the table of its values against the rest's has rank 1; two factors share a block if
-    no such set parts them.
+    no such set separates them.
     """
-    table = on_grid(values.double(), factors)
+    table = on_grid(values.double().flatten(1) if values.ndim > 1 else values.double()[:, None], factors)
+    energy = table.square().sum()
     axes = range(len(factors))
     apart: set[tuple[int, int]] = set()
     for size in range(1, len(factors) // 2 + 1):
         for chosen in combinations(axes, size):
             others = [axis for axis in axes if axis not in chosen]
-            matrix = table.permute(*chosen, *others).reshape(math.prod(table.shape[axis] for axis in chosen), -1)
-            singular = torch.linalg.svdvals(matrix)
-            if singular[1:].norm() <= epsilon * singular.norm():
+            rows = math.prod(table.shape[axis] for axis in chosen)
+            matrices = table.permute(-1, *chosen, *others).reshape(table.shape[-1], rows, -1)
+            beyond_rank_one = torch.linalg.svdvals(matrices)[:, 1:].square().sum()
+            if beyond_rank_one <= epsilon**2 * energy:
                 apart |= {(min(a, b), max(a, b)) for a in chosen for b in others}
     blocks: list[list[int]] = []
     for axis in axes:
@@ -94,7 +92,7 @@ def independent_blocks(
 
 @dataclass(frozen=True)
 class DistributionComplexity:
-    """Divergence reached by 1, 2, ... product mixtures, and the least number within `epsilon`: None if not reached."""
+    """Divergence reached with 1, 2, ... products, and the least number that reaches `epsilon`, None if none does."""
 
     components: int | None
     divergences: tuple[float, ...]
@@ -111,14 +109,24 @@ def distribution_complexity(
 ) -> DistributionComplexity:
     """Least R with KL(p | sum_{r <= R} w_r prod_i q_ir(t_i)) <= epsilon nats, over nonnegative w and q.
 
-    - `joint`: a table of probabilities, one axis a factor; it is normalised.
+    - `joint`: a table of probabilities, one axis per factor; it is normalised.
     - `generator`: starts of the search, `restarts` for each R; `most`: the largest R tried.
 
     The nonnegative factorization is found by expectation maximisation, which lowers the divergence at every step but
-    may stop short of the least: the number found is an upper bound.
+    may end in a local minimum, so the number is an upper bound. Use it on the distribution of factor values in a
+    training set: independent factors have complexity 1, a square hole needs 2 products.
+
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> independent = torch.outer(torch.tensor([0.2, 0.8]), torch.tensor([0.5, 0.3, 0.2]))
+    >>> distribution_complexity(independent, rng).components
+    1
+    >>> with_hole = torch.ones(4, 4)
+    >>> with_hole[1:3, 1:3] = 0
+    >>> distribution_complexity(with_hole, rng).components
+    2
     """
     if (joint < 0).any() or not joint.sum() > 0:
-        raise ValueError("a distribution has no negative entries and a positive sum")
+        raise ValueError("a distribution must have no negative entries and a positive sum")
     joint = joint.double() / joint.double().sum()
     divergences: list[float] = []
     for components in range(1, most + 1):

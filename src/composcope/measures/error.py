@@ -1,4 +1,4 @@
-"""How far images are from the truth, and from where they should be."""
+"""How far images are from the truth, and from the true position."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ Images = Float[Tensor, "n channels height width"]
 
 
 def mse(images: Images, truth: Images) -> Float[Tensor, "n"]:
-    """Mean over pixels and channels of (image - truth)^2, one number an image."""
+    """Mean over pixels and channels of (image - truth)^2, one number per image."""
     return (images - truth).square().flatten(1).mean(1)
 
 
 def blank_mse(foreground: Images) -> Float[Tensor, "n"]:
-    """Mean over pixels of foreground^2: what an empty image scores. No MSE means anything without it.
+    """Mean over pixels of foreground^2: a blank image's error, with which every MSE should be compared.
 
     - `foreground`: the true images' foreground.
     """
@@ -27,9 +27,9 @@ def blank_mse(foreground: Images) -> Float[Tensor, "n"]:
 
 
 def ssim_error(images: Images, truth: Images, data_range: float | None = None) -> Float[Tensor, "n"]:
-    """1 - SSIM(image, truth), one number an image: scikit-image's, uniform window, mean over channels.
+    """1 - SSIM(image, truth), one number per image: scikit-image's, uniform window, mean over channels.
 
-    - `data_range`: range of the pixel values; that of the whole of `truth` unless told (1 if it is constant).
+    - `data_range`: range of the pixel values; by default that of the whole of `truth` (1 if it is constant).
 
     The window is 7 pixels wide, or the largest odd width that fits a smaller image.
     """
@@ -61,7 +61,7 @@ def shape_correlation(images: Float[Tensor, "n ..."], truth: Float[Tensor, "n ..
 
 
 def _centred(pixels: Float[Tensor, "n pixels"]) -> Float[Tensor, "n pixels"]:
-    """Each row less its mean, at unit length; zeros if it was constant to rounding."""
+    """Each row minus its mean, at unit length; zeros if it is constant up to rounding."""
     centred = pixels - pixels.mean(1, keepdim=True)
     norm = centred.norm(dim=1, keepdim=True)
     constant = norm <= 1e-9 * pixels.norm(dim=1, keepdim=True)
@@ -69,14 +69,14 @@ def _centred(pixels: Float[Tensor, "n pixels"]) -> Float[Tensor, "n pixels"]:
 
 
 def position_error(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -> Float[Tensor, "n"]:
-    """|position - truth|, the Euclidean distance in pixels, one number an image."""
+    """|position - truth|, the Euclidean distance in pixels, one number per image."""
     return (positions - truth).norm(dim=1)
 
 
 def placed(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -> Bool[Tensor, "n"]:
-    """Whether the extreme pixel lies within 1 of the truth on every axis, one answer an image.
+    """Whether each image's position is within 1 pixel of the true position on every axis.
 
-    Positions are rounded to their pixel first, so a bump drawn exactly one pixel off counts as placed.
+    Positions are rounded to whole pixels first, so a bump drawn exactly one pixel off counts as placed.
     """
     return ((positions.round() - truth).abs() <= 1).all(1)
 
@@ -89,19 +89,19 @@ def position_accuracy(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "
 def distance_to_seen(
     latents: Float[Tensor, "n factors"], heldout: Bool[Tensor, "n"], factors: Sequence[Factor]
 ) -> Float[Tensor, "n"]:
-    """min over seen points s of sum_i |index_i - index_i(s)|: the way to the edge of the hole, in grid steps.
+    """min over seen points s of sum_i |index_i - index_i(s)|: the distance to the edge of the hole, in grid steps.
 
     Seen points are at 0; combinations with an absent factor do not count as seen. The distance is infinite if nothing
     is seen.
     """
-    place = grid_index(latents, factors)
-    seen = place[~heldout & (place >= 0).all(1)]
+    index = grid_index(latents, factors)
+    seen = index[~heldout & (index >= 0).all(1)]
     distances = torch.zeros(len(latents))
     if len(seen) == 0:
         return distances.masked_fill(heldout, torch.inf)
     rows = heldout.nonzero()[:, 0]
     for chunk in rows.split(max(1, 4_000_000 // len(seen))):
-        distances[chunk] = grid_steps(place[chunk], seen, factors).amin(1)
+        distances[chunk] = grid_steps(index[chunk], seen, factors).amin(1)
     return distances
 
 

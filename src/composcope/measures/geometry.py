@@ -1,4 +1,4 @@
-"""The geometry that a layer gives to latent space: metric tensor, volume element, factorization."""
+"""The geometry that a layer induces on latent space: metric tensor, volume element, factorization."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from composcope.factors import Factor
 from composcope.measures.grid import on_grid, wraps
 
 Metric = Float[Tensor, "points axes axes"]
+# Volumes below this are rounding of single-precision activations, and their logarithms would dominate every mean.
 FLOOR = 1e-6
 
 
@@ -35,10 +36,10 @@ def metric_tensor(jacobian: Float[Tensor, "points features axes"]) -> Metric:
 def grid_jacobian(
     activations: Float[Tensor, "points ..."], factors: Sequence[Factor]
 ) -> Float[Tensor, "points features axes"]:
-    """da/dt_i by differences on the grid: central inside, one-sided at the ends, round the corner for circular factors.
+    """da/dt_i by differences on the grid: central inside, one-sided at the ends, wrapping for circular factors.
 
-    The last axis holds the factors of `differentiable`. On a coarse grid differences flatten what is sharp: exact
-    derivatives differ, for a bump of width 1 on the integers by about half in norm.
+    The last axis holds the factors of `differentiable`. On a coarse grid differences smooth what is sharp: for a bump
+    of width 1 on the integers, exact derivatives differ by about half in norm.
     """
     table = on_grid(activations.flatten(1), factors)
     axes = [_difference(table, axis, factors[axis]) for axis in differentiable(factors)]
@@ -49,14 +50,14 @@ def grid_jacobian(
 
 def _difference(table: Tensor, axis: int, factor: Factor) -> Tensor:
     """The derivative along one axis of a table over the grid, second order inside also where steps differ."""
-    places = torch.tensor(factor.values, dtype=torch.float64)
+    positions = torch.tensor(factor.values, dtype=torch.float64)
     if not wraps(factor):
-        return torch.gradient(table, spacing=(places.to(table.dtype),), dim=axis)[0]
+        return torch.gradient(table, spacing=(positions.to(table.dtype),), dim=axis)[0]
     period = torch.tensor([factor.period], dtype=torch.float64)
-    places = torch.cat([places[-1:] - period, places, places[:1] + period])
+    positions = torch.cat([positions[-1:] - period, positions, positions[:1] + period])
     size = factor.size
     around = torch.cat([table.narrow(axis, size - 1, 1), table, table.narrow(axis, 0, 1)], axis)
-    return torch.gradient(around, spacing=(places.to(table.dtype),), dim=axis)[0].narrow(axis, 1, size)
+    return torch.gradient(around, spacing=(positions.to(table.dtype),), dim=axis)[0].narrow(axis, 1, size)
 
 
 def grid_metric(activations: Float[Tensor, "points ..."], factors: Sequence[Factor], chunk: int = 512) -> Metric:
@@ -69,15 +70,15 @@ def grid_metric(activations: Float[Tensor, "points ..."], factors: Sequence[Fact
 
 
 def volume_element(metric: Metric) -> Float[Tensor, "points"]:
-    """dv = sqrt(det g): how much of the layer's space a small cell of latent space takes up."""
+    """dv = sqrt(det g): the volume, in the layer's space, of a small cell of latent space."""
     return torch.linalg.det(metric.double()).clamp(min=0).sqrt()
 
 
 @dataclass(frozen=True)
 class VolumeSummary:
-    """Means of log10 dv over seen and held-out points and `gap`, held-out less seen; None where there are no points.
+    """Means of log10 dv over seen and held-out points and `gap`, held-out minus seen; None where there are no points.
 
-    Volumes under `floor` were taken as `floor`; `floored` counts them.
+    Volumes below `floor` were replaced by `floor`; `floored` counts them.
     """
 
     seen: float | None
@@ -90,7 +91,7 @@ class VolumeSummary:
 def volume_summary(
     volume: Float[Tensor, "points"], heldout: Bool[Tensor, "points"], floor: float = FLOOR
 ) -> VolumeSummary:
-    """mean log10 max(dv, floor) over the seen points, over the held-out points, and the second less the first.
+    """mean log10 max(dv, floor) over the seen points, over the held-out points, and the second minus the first.
 
     >>> volume_summary(torch.tensor([1.0, 1.0, 100.0]), torch.tensor([False, False, True])).gap
     2.0
@@ -126,7 +127,7 @@ def factorization_map(metric: Metric) -> Float[Tensor, "points"]:
 def factorization(metric: Metric) -> Factorization:
     """Mean over the grid of 1 - |g_xy| / (|g_xx| + |g_yy|)   (paper eq. 7), and the same of the means over the grid.
 
-    The first is the paper's text; the second, 1 - mean|g_xy| / (mean|g_xx| + mean|g_yy|), its authors' code. For N
+    The first follows the paper's text; the second, 1 - mean|g_xy| / (mean|g_xx| + mean|g_yy|), its authors' code. For N
     factors each is the mean over pairs. Points with g_xx = g_yy = 0 have no ratio: left out of the first and counted.
     """
     metric = metric.double()

@@ -1,4 +1,4 @@
-"""Scalar products of rows, in double precision and bounded memory: what many measures of a layer start from."""
+"""Scalar products of rows, in double precision and bounded memory: the basis of many measures of a layer."""
 
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ def gram_matrix(rows: Float[Tensor, "n ..."], chunk: int = 4096) -> Float[Tensor
 
 
 def centred_gram(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """The Gram matrix of the rows less their mean: H G H with H = 1 - 1/n."""
+    """The Gram matrix of the rows minus their mean: H G H with H = 1 - 1/n."""
     gram = gram.double()
     gram = gram - gram.mean(0, keepdim=True)
     return gram - gram.mean(1, keepdim=True)

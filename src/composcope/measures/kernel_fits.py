@@ -1,4 +1,4 @@
-"""Gaussian kernels fitted to outputs: factorized (a length a factor) and radial (one length for all).
+"""Gaussian kernels fitted to outputs: factorized (one length per factor) and radial (one length for all).
 
 Lengths are chosen on points that are neither fitted on nor scored. A radial kernel is the factorized one with equal
 lengths, so the factorized fit can only be better where lengths are chosen, not where they are scored.
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from composcope.factors import Factor
 from composcope.measures.gram import centred_gram, gram_matrix
-from composcope.measures.kernels import kernel_agreement, likeness, product_kernel
+from composcope.measures.kernels import product_kernel
 
 Family = Literal["factorized", "radial"]
 LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -22,7 +22,7 @@ LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 @dataclass(frozen=True)
 class KernelFit:
-    """A Gaussian kernel's lengths, what they scored where they were chosen, and what they score elsewhere."""
+    """A Gaussian kernel's lengths, their score on the points on which they were chosen, and on other points."""
 
     family: Family
     lengths: dict[str, float]
@@ -53,64 +53,16 @@ def fit_outputs(
         raise ValueError(
             f"a kernel fit needs 4 distinct seen and 2 held-out points; got {len(points)} and {len(targets)}"
         )
-    places = torch.cat([points, latents[heldout].double()])
+    positions = torch.cat([points, latents[heldout].double()])
     gram = gram_matrix(torch.cat([values, targets]) - values.mean(0))
-    seen, scored_on = torch.arange(len(points)), torch.arange(len(points), len(places))
+    seen, scored_on = torch.arange(len(points)), torch.arange(len(points), len(positions))
     order = torch.randperm(len(points), generator=generator)
     choose, fit = order[: len(order) // 4], order[len(order) // 4 :]
     best, chosen = _best(
-        lambda candidate: _regress(gram, places, fit, choose, factors, candidate, ridge), factors, family, lengths
+        lambda candidate: _regress(gram, positions, fit, choose, factors, candidate, ridge), factors, family, lengths
     )
-    score = _regress(gram, places, seen, scored_on, factors, chosen, ridge)
+    score = _regress(gram, positions, seen, scored_on, factors, chosen, ridge)
     return KernelFit(family, chosen, best, score)
-
-
-def fit_gram(
-    gram: Float[Tensor, "n n"],
-    latents: Float[Tensor, "n factors"],
-    factors: Sequence[Factor],
-    family: Family,
-    generator: torch.Generator,
-    combine: Literal["product", "or"] = "product",
-    lengths: Sequence[float] = LENGTHS,
-) -> KernelFit:
-    """Correlation of a Gram matrix with prod_i k_i, or 1 - prod_i (1 - k_i), k_i = exp(-(t_i - t'_i)^2 / (2 l_i^2)).
-
-    Points are drawn into two halves: lengths are chosen on pairs within the first and scored on pairs within the
-    second, diagonals left out. `combine="or"` is the smoothed binary factorized kernel with free lengths.
-    """
-    first, second = torch.randperm(len(latents), generator=generator).tensor_split(2)
-    if len(second) < 3:
-        raise ValueError(f"a kernel fit needs 6 points or more; got {len(latents)}")
-    best, chosen = _best(_pair_scores(gram, latents, first, factors, combine, lengths), factors, family, lengths)
-    elsewhere = _pair_scores(gram, latents, second, factors, combine, sorted(set(chosen.values())))
-    return KernelFit(family, chosen, best, elsewhere(chosen))
-
-
-def _pair_scores(
-    gram: Tensor, latents: Tensor, rows: Tensor, factors: Sequence[Factor], combine: str, lengths: Sequence[float]
-) -> Callable[[dict[str, float]], float]:
-    """Lengths -> correlation of the modelled kernel with the Gram matrix over pairs of these rows, each pair once.
-
-    The exponentials are taken once for each factor and length; a candidate only multiplies them.
-    """
-    i, j = (rows[side] for side in torch.triu_indices(len(rows), len(rows), offset=1))
-    entries = gram.double()[i, j][None]
-    tables: dict[tuple[str, float | None], Tensor] = {}
-    for axis, factor in enumerate(factors):
-        difference = factor.difference(latents[i, axis].double(), latents[j, axis].double())
-        for length in lengths if factor.kind != "categorical" else [None]:
-            alike = likeness(difference, factor, None if length is None else _width(factor, length))
-            tables[factor.name, length] = alike if combine == "product" else 1 - alike
-
-    def score(candidate: dict[str, float]) -> float:
-        parts = [tables[factor.name, candidate.get(factor.name)] for factor in factors]
-        modelled = parts[0]
-        for part in parts[1:]:
-            modelled = modelled * part
-        return kernel_agreement(entries, (modelled if combine == "product" else 1 - modelled)[None])
-
-    return score
 
 
 def _best(
@@ -126,8 +78,8 @@ def _best(
     for name in [*names, *names] if family == "factorized" and len(names) > 1 else ():
         for length in lengths:
             candidate = {**chosen, name: length}
-            if length != chosen[name] and (found := score(candidate)) > best:
-                best, chosen = found, candidate
+            if length != chosen[name] and (candidate_score := score(candidate)) > best:
+                best, chosen = candidate_score, candidate
     return best, chosen
 
 
@@ -146,7 +98,7 @@ def _unique(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
 
 def _regress(
     gram: Tensor,
-    places: Tensor,
+    positions: Tensor,
     fit: Tensor,
     at: Tensor,
     factors: Sequence[Factor],
@@ -159,9 +111,9 @@ def _regress(
     matrix: tr(G_aa - 2 B G_fa + B G_ff B^T). That spares a solve for every feature.
     """
     widths = {f.name: _width(f, lengths[f.name]) for f in factors if f.name in lengths}
-    kernel = product_kernel(places[fit], factors, widths)
+    kernel = product_kernel(positions[fit], factors, widths)
     kernel.diagonal().add_(ridge)
-    across = product_kernel(places[fit], factors, widths, others=places[at])
+    across = product_kernel(positions[fit], factors, widths, others=positions[at])
     root, failed = torch.linalg.cholesky_ex(kernel)
     if failed:  # a Gaussian of the distance round a circle need not be positive definite
         return float("-inf")

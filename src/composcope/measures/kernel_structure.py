@@ -1,4 +1,4 @@
-"""What a kernel over the latent grid is made of: products of factors, orders of interaction, blocks."""
+"""The structure of a kernel over the latent grid: products of factors, orders of interaction, blocks."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Term = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Schmidt:
-    """A kernel as sum_r s_r A_r(x, x') B_r(y, y') with orthonormal A and B: the values s, falling."""
+    """A kernel as sum_r s_r A_r(x, x') B_r(y, y') with orthonormal A and B: the values s, in decreasing order."""
 
     values: Float[Tensor, "terms"]
 
@@ -41,13 +41,14 @@ class Schmidt:
 def schmidt(gram: Gram, factors: Sequence[Factor]) -> Schmidt:
     """Singular values of the kernel rearranged from K[(x y), (x' y')] to K[(x x'), (y y')]   (two factors).
 
-    A symmetric kernel keeps symmetric and antisymmetric pairs (x, x') apart, so each half is decomposed by itself.
+    A symmetric kernel keeps symmetric and antisymmetric pairs (x, x') apart, so each half is decomposed separately, at
+    a quarter of the cost.
 
     >>> schmidt(torch.eye(6), [Factor("x", (0, 1)), Factor("y", (0, 1, 2))]).rank()
     1
     """
     if len(factors) != 2:
-        raise ValueError(f"the Schmidt decomposition is of two factors; there are {len(factors)}")
+        raise ValueError(f"the Schmidt decomposition is defined for two factors; there are {len(factors)}")
     x, y = grid_sizes(factors)
     _check(gram, factors)
     gram = gram.double()
@@ -90,7 +91,7 @@ class KernelTerms:
     def pf_coeff(self, subset: int | Iterable[Term] = 1, weight: Callable[[float], float] = abs) -> float | None:
         """PF_Coeff(S) = sum_{l in S} w(theta_l) / sum_l w(theta_l)   (paper eq. 33); None for a constant kernel.
 
-        - `subset`: all terms of at most so many factors, or a list of terms such as `[("x",), ("x", "y")]`.
+        - `subset`: all terms of at most this many factors, or a list of terms such as `[("x",), ("x", "y")]`.
         - `weight`: w; the size itself by default, `lambda theta: theta**2` for energies.
         """
         chosen = [t for t in self.theta if len(t) <= subset] if isinstance(subset, int) else [tuple(t) for t in subset]
@@ -106,7 +107,7 @@ def kernel_terms(gram: Gram, factors: Sequence[Factor]) -> KernelTerms:
 
     P replaces a factor by its mean, Q = 1 - P keeps the rest; both act on the rows' and on the columns' factor. A sum
     of single-factor kernels has only single terms, a product of centred kernels only the highest. What has Q on one
-    side and P on the other (none in a stationary kernel) fits no term: its norm is told as `mixed`.
+    side and P on the other (none in a stationary kernel) fits no term: its norm is `mixed`.
 
     >>> same_x = torch.kron(torch.eye(2), torch.ones(2, 2))
     >>> kernel_terms(same_x, [Factor("x", (0, 1)), Factor("y", (0, 1))]).theta
@@ -145,15 +146,15 @@ def block_score(
 ) -> float | None:
     """1 - Var(K | which values are shared) / Var(K), over pairs of different points.
 
-    Points that share a factor's value form a block. The score is the share of the kernel's variance that is told by
-    which of the factors two points share, and nothing else: 1 for the binary factorized kernel and any other that is
-    constant on blocks, near 0 for one that knows nothing of blocks, between for one that fades with distance. None if
+    Points that share a factor's value form a block. The score is the share of the kernel's variance that is explained
+    by which factors two points share, and nothing else: 1 for the binary factorized kernel and any other that is
+    constant on blocks, near 0 for one unrelated to blocks, in between for one that decays with distance. None if
     the kernel is constant off its diagonal. Give the latents of one factor only for that factor's blocks.
     """
-    place = grid_index(latents, factors)
+    index = grid_index(latents, factors)
     pattern = torch.zeros(gram.shape, dtype=torch.long)
     for axis in range(len(factors)):
-        same = (place[:, None, axis] == place[None, :, axis]) & (place[:, None, axis] >= 0)
+        same = (index[:, None, axis] == index[None, :, axis]) & (index[:, None, axis] >= 0)
         pattern += same.long() << axis
     pairs = ~torch.eye(len(gram), dtype=torch.bool)
     entries, groups = gram.double()[pairs], pattern[pairs]

@@ -1,4 +1,4 @@
-"""How alike generated images are (Gram matrices of foregrounds), and how alike a factorized kernel has them."""
+"""How alike generated images are (Gram matrices of foregrounds), and how alike a factorized kernel makes them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -82,13 +82,13 @@ def factor_kernels(
     widths: Widths = None,
     others: Float[Tensor, "m factors"] | None = None,
 ) -> list[Gram]:
-    """k_i(a, b) = [a_i = b_i], or exp(-(a_i - b_i)^2 / (4 w_i^2)) with a width: one matrix a factor.
+    """k_i(a, b) = [a_i = b_i], or exp(-(a_i - b_i)^2 / (4 w_i^2)) with a width: one matrix per factor.
 
     - `widths`: the bump's width, one for all factors or by name; the kernel is then the overlap of two such bumps.
       Categories are compared for equality whatever the width.
-    - `others`: the points in the columns; the same as in the rows unless told.
+    - `others`: the points in the columns; by default the same as in the rows.
 
-    An absent factor is like no value, itself included.
+    An absent factor is like no value, not even another absent one.
     """
     columns = latents if others is None else others
     kernels = []
@@ -126,7 +126,7 @@ def binary_kernel(
     unlike = kernels[0].sub_(1)
     for kernel in kernels[1:]:
         unlike *= kernel.sub_(1).neg_()
-    return unlike.add_(1)  # it began as k - 1, so its sign is turned already
+    return unlike.add_(1)  # it started as k - 1, so its sign is already negative
 
 
 def product_kernel(

@@ -76,7 +76,7 @@ def variance_shares(
 
 
 def shares_of(sums: dict[Term, float]) -> VarianceShares | None:
-    """Each term's part of the sum of all, and each order's; None if there is nothing to share."""
+    """Each term's share of the sum, and each order's; None if the sum is 0."""
     total = sum(sums.values())
     if not total > 0:
         return None

@@ -1,4 +1,4 @@
-"""A layer's activations seen from a few directions: principal components always, UMAP where it is installed."""
+"""A layer's activations in a few dimensions: principal components always, UMAP where it is installed."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Method = Literal["pca", "umap"]
 
 @dataclass(frozen=True)
 class Embedding:
-    """Coordinates of every point, how they were made, and each one's share of the variance (PCA only)."""
+    """Coordinates of every point, the method, and each component's share of the variance (PCA only)."""
 
     method: Method
     coordinates: Float[Tensor, "points components"]
@@ -23,7 +23,7 @@ class Embedding:
 
 
 def umap_installed() -> bool:
-    """Whether UMAP can be had."""
+    """Whether UMAP is installed."""
     return importlib.util.find_spec("umap") is not None
 
 
@@ -51,7 +51,7 @@ def pca_from_gram(gram: Float[Tensor, "points points"], components: int = 3) -> 
 
 
 def _leading(variances: Tensor, coordinates: Tensor, components: int) -> Embedding:
-    """The last (largest) components first, signs settled, filled up with zeros."""
+    """The largest components first, with signs fixed, padded with zeros."""
     total = variances.clamp(min=0).sum()
     variances, coordinates = variances.clamp(min=0).flip(0)[:components], coordinates.flip(1)[:, :components]
     largest = coordinates.gather(0, coordinates.abs().argmax(0, keepdim=True))

@@ -1,4 +1,4 @@
-"""Can a linear readout tell the factors from a layer's activations, and on points that it was not fitted on?
+"""Whether a linear readout recovers the factors from a layer's activations, also on points it was not fitted on.
 
 A continuous factor is read out as its value, a circular one as (cos, sin), each scored by R^2; a categorical one as
 one-hot, scored by the share of points whose largest readout is the right category. A layer wider than the points fits
@@ -113,10 +113,10 @@ def _targets(latents: Float[Tensor, "points"], factor: Factor) -> Float[Tensor, 
     if latents.isnan().any():
         raise ValueError(f"factor {factor.name!r} is absent from some points; a probe needs it everywhere")
     if factor.kind == "categorical":
-        place = grid_index(latents[:, None], [factor])[:, 0]
-        if (place < 0).any():
+        index = grid_index(latents[:, None], [factor])[:, 0]
+        if (index < 0).any():
             raise ValueError(f"some points' {factor.name} is none of {factor.describe()}")
-        return torch.nn.functional.one_hot(place, factor.size).double()
+        return torch.nn.functional.one_hot(index, factor.size).double()
     if factor.period is not None:
         angle = 2 * math.pi * latents.double() / factor.period
         return torch.stack([angle.cos(), angle.sin()], 1)
@@ -146,7 +146,7 @@ def _readout(
     at: Float[Tensor, "m features"],
     ridges: Sequence[float],
 ) -> Float[Tensor, "m columns"]:
-    """Predictions at `at` by the linear fit whose ridge has the least leave-one-out error, for each column by itself.
+    """Predictions at `at` by the linear fit whose ridge, chosen per column, has the least leave-one-out error.
 
     With features = U S V^T the fit is V S / (S^2 + ridge) U^T targets. The intercept is not penalised.
     """

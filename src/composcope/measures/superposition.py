@@ -1,7 +1,7 @@
 """Is the output on a held-out combination a sum of what was seen? All images are foregrounds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,9 +14,9 @@ from composcope.measures.grid import grid_index
 
 @dataclass(frozen=True)
 class Superposition:
-    """Correlation of outputs with the sum of one part a factor, and with sums put together from shuffled coordinates.
+    """Correlation of outputs with the sum of one part per factor, and with sums of parts of shuffled coordinates.
 
-    The number means something only beside its control: where any two sums look alike, both are high.
+    The correlation is only meaningful beside its control: where any two sums look alike, both are high.
     """
 
     correlations: Float[Tensor, "n"]
@@ -30,13 +30,13 @@ def superposition(
     """corr(D(x, y), D(x_super) + D(y_super)), a Pearson correlation over pixels, averaged over held-out images.
 
     - `outputs`: the decoder's images of held-out combinations.
-    - `parts`: one stack of images a factor, row by row those of the outputs: D of the codes in which only that factor
+    - `parts`: one stack of images per factor, in the order of the outputs: D of the codes in which only that factor
       has its value and the others their mean code, or the means from `shared_value_means`.
     - `generator`: draws the control, in which each factor's rows are shuffled by themselves, `shuffles` times.
     """
     if not parts or any(part.shape != outputs.shape for part in parts):
         shapes = [tuple(part.shape) for part in parts]
-        raise ValueError(f"one part a factor, of the outputs' shape {tuple(outputs.shape)}; got {shapes}")
+        raise ValueError(f"one part per factor, of the outputs' shape {tuple(outputs.shape)}, is needed; got {shapes}")
     correlations = shape_correlation(outputs, torch.stack(list(parts)).sum(0))
     controls = [shape_correlation(outputs, sum_of_shuffled(parts, generator)).mean() for _ in range(max(1, shuffles))]
     return Superposition(correlations, correlations.mean().item(), torch.stack(controls).mean().item())
@@ -53,10 +53,10 @@ def shared_value_means(
 ) -> list[Float[Tensor, "heldout channels height width"]]:
     """For each factor and held-out point, the mean of the seen outputs that share the point's value of that factor.
 
-    - `outputs`: images over all n points. A list with one stack of images a factor, rows in the held-out points' order.
+    - `outputs`: images over all n points. The list has one stack of images per factor, in the held-out points' order.
     """
-    place = grid_index(latents, factors)
-    seen, pixels = place[~heldout], outputs[~heldout].flatten(1).double()
+    index = grid_index(latents, factors)
+    seen, pixels = index[~heldout], outputs[~heldout].flatten(1).double()
     means = []
     for axis, factor in enumerate(factors):
         known = seen[:, axis] >= 0
@@ -64,11 +64,11 @@ def shared_value_means(
             0, seen[known, axis], pixels[known]
         )
         counts = torch.bincount(seen[known, axis], minlength=factor.size)
-        wanted = place[heldout, axis]
-        missing = sorted({factor.values[i] for i in wanted.tolist() if i < 0 or counts[i] == 0})
+        needed = index[heldout, axis]
+        missing = sorted({factor.values[i] for i in needed.tolist() if i < 0 or counts[i] == 0})
         if missing:
             raise ValueError(f"no seen point has {factor.name} = {missing}: there is no mean to superpose")
-        mean = sums[wanted] / counts[wanted, None]
+        mean = sums[needed] / counts[needed, None]
         means.append(mean.reshape(-1, *outputs.shape[1:]).to(outputs.dtype))
     return means
 
@@ -85,13 +85,13 @@ def edge_blend(
     - `images`: over all n points: the truth, or the decoder's outputs.
     - `along`: the factor that has the gap; only points that share every other factor's value count as edges.
 
-    A circular factor is followed the way round. Where one side has no seen point, the other edge is taken alone.
+    A circular factor wraps around. Where one side has no seen point, the other edge is used alone.
     """
     axis = column(factors, along)
     others = [i for i in range(len(factors)) if i != axis]
-    place = grid_index(latents[:, others], [factors[i] for i in others])
+    index = grid_index(latents[:, others], [factors[i] for i in others])
     held, seen = heldout.nonzero()[:, 0], (~heldout).nonzero()[:, 0]
-    related = (place[held, None, :] == place[None, seen, :]).all(-1)
+    related = (index[held, None, :] == index[None, seen, :]).all(-1)
     forward = latents[seen, axis].double()[None, :] - latents[held, axis].double()[:, None]
     above, below = _gaps(forward, factors[axis].period)
     above, below = (gap.masked_fill(~related | gap.isnan(), torch.inf) for gap in (above, below))
@@ -105,7 +105,7 @@ def edge_blend(
 
 
 def _gaps(forward: Tensor, period: float | None) -> tuple[Tensor, Tensor]:
-    """Distances upwards and downwards along a factor; infinite on the wrong side unless it goes round."""
+    """Distances upwards and downwards along a factor; infinite on the other side unless it wraps around."""
     if period is not None:
         return torch.remainder(forward, period), torch.remainder(-forward, period)
     return forward.masked_fill(forward < 0, torch.inf), (-forward).masked_fill(forward > 0, torch.inf)
@@ -113,17 +113,24 @@ def _gaps(forward: Tensor, period: float | None) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class GapBlend:
-    """Where the outputs in a gap lie between the blend of its edges and the truth: per image, and in the mean."""
+    """Where the outputs in a gap lie between the blend of its edges and the truth.
+
+    - `means`: of the four, over the images, by name.
+    - `share_nearer_blend`: share of images whose MSE to the blend is below that to the truth.
+    """
 
     mse_to_blend: Float[Tensor, "n"]
     mse_to_truth: Float[Tensor, "n"]
     correlation_with_blend: Float[Tensor, "n"]
     correlation_with_truth: Float[Tensor, "n"]
+    means: dict[str, float] = field(init=False)
+    share_nearer_blend: float = field(init=False)
 
-    @property
-    def share_nearer_blend(self) -> float:
-        """Share of images whose MSE to the blend is below that to the truth."""
-        return (self.mse_to_blend < self.mse_to_truth).double().mean().item()
+    def __post_init__(self) -> None:
+        names = ("mse_to_blend", "mse_to_truth", "correlation_with_blend", "correlation_with_truth")
+        nearer = (self.mse_to_blend < self.mse_to_truth).double().mean().item()
+        object.__setattr__(self, "means", {name: getattr(self, name).double().mean().item() for name in names})
+        object.__setattr__(self, "share_nearer_blend", nearer)
 
 
 def gap_blend(outputs: Images, blend: Images, truth: Images) -> GapBlend:

@@ -18,7 +18,7 @@ def tuning_maps(activations: Float[Tensor, "points ..."], factors: Sequence[Fact
 
 
 def tuning_marginals(maps: Float[Tensor, "units ..."]) -> tuple[Float[Tensor, "units _"], ...]:
-    """m_i(t) = mean of the map over all factors but the i-th: one tuning curve a unit, for each factor.
+    """m_i(t) = mean of the map over all factors but the i-th: one tuning curve per unit, for each factor.
 
     >>> [curve.tolist() for curve in tuning_marginals(torch.tensor([[[0.0, 2.0], [4.0, 6.0]]]))]
     [[[1.0, 5.0]], [[2.0, 4.0]]]
@@ -31,21 +31,13 @@ def tuning_marginals(maps: Float[Tensor, "units ..."]) -> tuple[Float[Tensor, "u
 class UnitScores:
     """Per unit: stripe-likeness and bump-likeness in [0, 1] (at most 1 together), and the main effects' shares.
 
-    - `preferred`: the factor with the largest main effect, by number.
     - `silent`: units that are constant over the grid; their scores are 0.
     """
 
     stripe: Float[Tensor, "units"]
     bump: Float[Tensor, "units"]
     main: Float[Tensor, "units factors"]
-    preferred: Tensor
     silent: Bool[Tensor, "units"]
-
-    def mean(self) -> tuple[float, float] | None:
-        """Mean stripe- and bump-likeness over the units that respond at all."""
-        if bool(self.silent.all()):
-            return None
-        return self.stripe[~self.silent].mean().item(), self.bump[~self.silent].mean().item()
 
 
 def unit_scores(activations: Float[Tensor, "points ..."], factors: Sequence[Factor], chunk: int = 256) -> UnitScores:
@@ -61,7 +53,7 @@ def unit_scores(activations: Float[Tensor, "points ..."], factors: Sequence[Fact
     """
     parts = [_chunk_scores(part.double(), factors) for part in activations.flatten(1).split(chunk, dim=1)]
     stripe, bump, main, silent = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
-    return UnitScores(stripe, bump, main, main.argmax(1), silent)
+    return UnitScores(stripe, bump, main, silent)
 
 
 def _chunk_scores(units: Float[Tensor, "points units"], factors: Sequence[Factor]) -> tuple[Tensor, ...]:

@@ -1,10 +1,10 @@
-"""Small drawings in numbers: lines over layers, and an effect beside its threshold. `parts.html` has the strokes."""
+"""Small charts as coordinates: lines over layers, and an effect beside its threshold. `parts.html` draws them."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from composcope.diagnosis.summary import number
+from composcope.diagnosis.text import number
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 260, 130, 44, 8, 8, 22
 STRIP_WIDTH, STRIP_EDGE = 150, 8
@@ -21,10 +21,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Where everything goes, in units of the drawing.
+    """Coordinates of everything in the chart.
 
-    - `said`: all of it in words. `step`: from one place to the next; `rules`: heights and labels of the axis.
-    - `ends`: labels of the first and last place; `curves`: each line's style and points.
+    - `said`: all values in words, for those who cannot see it. `step`: from one position to the next; `rules`: heights
+      and labels of the axis. `ends`: labels of the first and last position; `curves`: each line's style and points.
     """
 
     said: str
@@ -40,41 +40,42 @@ class Chart:
     bottom: int = HEIGHT - BOTTOM
 
 
-def chart(title: str, drawn: Sequence[Line], places: Sequence[str], low: float, high: float) -> Chart | None:
-    """The lines over the named places, equally far apart, on an axis that holds at least low to high."""
+def chart(title: str, drawn: Sequence[Line], labels: Sequence[str], low: float, high: float) -> Chart | None:
+    """The lines over labelled positions, evenly spaced, on an axis that shows at least low to high."""
     known = [value for line in drawn for value in line.values if value is not None and math.isfinite(value)]
     if not known:
         return None
     low, high = min(low, *known), max(high, *known)
     if high - low < 1e-12:
         low, high = low - 0.5, high + 0.5
-    step = (WIDTH - LEFT - RIGHT) / max(1, len(places) - 1)
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(labels) - 1)
 
     def y(value: float) -> float:
         return round(TOP + (HEIGHT - TOP - BOTTOM) * (high - value) / (high - low), 1)
 
+    # A line at 0 helps only where it is clear of the axis's ends and their labels.
     zero = (0.0,) if min(high, -low) > 0.15 * (high - low) else ()
     curves: list[tuple[str, list[tuple[float, float]]]] = []
     for line in drawn:
         style = "control" if line.control else f"line{sum(kind != 'control' for kind, _ in curves)}"
         points = [
-            (round(LEFT + step * place, 1), y(value))
-            for place, value in enumerate(line.values)
+            (round(LEFT + step * index, 1), y(value))
+            for index, value in enumerate(line.values)
             if value is not None and math.isfinite(value)
         ]
         curves.append((style, points))
     rules = [(y(value), tick(value)) for value in dict.fromkeys((low, high, *zero))]
-    said = "; ".join(f"{line.label}: {_said(places, line.values)}" for line in drawn)
-    return Chart(f"{title}. {said}", step, rules, (places[0], places[-1]), curves)
+    said = "; ".join(f"{line.label}: {_said(labels, line.values)}" for line in drawn)
+    return Chart(f"{title}. {said}", step, rules, (labels[0], labels[-1]), curves)
 
 
-def _said(places: Sequence[str], values: Sequence[float | None]) -> str:
-    return ", ".join(f"{place} {number(value)}" for place, value in zip(places, values, strict=True))
+def _said(labels: Sequence[str], values: Sequence[float | None]) -> str:
+    return ", ".join(f"{label} {number(value)}" for label, value in zip(labels, values, strict=True))
 
 
 @dataclass(frozen=True)
 class Strip:
-    """An effect beside its threshold: the claimed side from `start` on, the interval, a dot a seed."""
+    """An effect beside its threshold: the claimed side from `start` on, the interval, one dot per seed."""
 
     start: float
     extent: float

@@ -14,53 +14,53 @@ from composcope.report.maps import MOST, NOTHING, levels, outline, packed_map, p
 from composcope.report.page import packed
 from composcope.report.samples import Samples, packed_images
 
-DECADES = 1e-4  # of the largest error: what lies below it looks the same
+SMALLEST_SHARE = 1e-4  # of the largest error; smaller errors look the same
 UNITS = 4  # whose tuning is shown in each layer
 LEAST_LIMIT = 0.3  # of the scale of log10 volumes, so that noise does not look like structure
 
 
-def diagnosis_maps(found: Diagnosis, samples: Samples | None) -> dict[str, Any]:
-    """Every map that there is, by the name that the page draws it by."""
-    data: dict[str, Any] = {"error": _error(found), "kernel": _kernel(found, samples)}
+def diagnosis_maps(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
+    """Every map, by the name under which the page draws it."""
+    data: dict[str, Any] = {"error": _error(diagnosis), "kernel": _kernel(diagnosis, samples)}
     if samples is not None:
         data["samples"] = packed_images(samples)
-        if len(samples.heldout) == found.points:
-            held = plane(samples.heldout.double(), found.sizes) >= 0.5
+        if len(samples.heldout) == diagnosis.points:
+            held = plane(samples.heldout.double(), diagnosis.sizes) >= 0.5
             data["outline"] = "" if held.shape[-1] == 1 else outline(held)
-            data["classes"] = _classes(found, samples)
-    data["volumes"] = _volumes(found)
-    data["tuning"] = _tuning(found)
+            data["classes"] = _classes(diagnosis, samples)
+    data["volumes"] = _volumes(diagnosis)
+    data["tuning"] = _tuning(diagnosis)
     return {name: value for name, value in data.items() if value}
 
 
-def _error(found: Diagnosis) -> dict[str, Any]:
+def _error(diagnosis: Diagnosis) -> dict[str, Any]:
     """The logarithm of the MSE, down to a ten-thousandth of the largest or of a blank image's."""
-    each = plane(found.error.map.flatten(), found.sizes).double()
-    top = max(each.max().item(), found.error.blank_mse or 0.0) or 1.0
-    low = max(each.min().item(), DECADES * top)
+    each = plane(diagnosis.error.map.flatten(), diagnosis.sizes).double()
+    top = max(each.max().item(), diagnosis.error.blank_mse or 0.0) or 1.0
+    low = max(each.min().item(), SMALLEST_SHARE * top)
     return {**packed_map(each.clamp(min=low).log10(), math.log10(low), math.log10(top)), "log": True}
 
 
-def _classes(found: Diagnosis, samples: Samples) -> dict[str, Any] | None:
-    """The class of every held-out image by its place in the palette; nothing where it is seen."""
-    if found.verdict is None or len(found.verdict.classes) != int(samples.heldout.sum()):
+def _classes(diagnosis: Diagnosis, samples: Samples) -> dict[str, Any] | None:
+    """The class of every held-out image by its index in the palette; no value where it is seen."""
+    if diagnosis.verdict is None or len(diagnosis.verdict.classes) != int(samples.heldout.sum()):
         return None
     names = list(KINDS)
-    over = torch.full((found.points,), NOTHING, dtype=torch.uint8)
-    over[samples.heldout] = torch.tensor([names.index(name) for name in found.verdict.classes], dtype=torch.uint8)
-    if len(found.sizes) > 2 or max(found.sizes) > MOST:
+    over = torch.full((diagnosis.points,), NOTHING, dtype=torch.uint8)
+    over[samples.heldout] = torch.tensor([names.index(name) for name in diagnosis.verdict.classes], dtype=torch.uint8)
+    if len(diagnosis.sizes) > 2 or max(diagnosis.sizes) > MOST:
         return None  # classes have no mean
-    return packed(upright(plane(over, found.sizes)).numpy())
+    return packed(upright(plane(over, diagnosis.sizes)).numpy())
 
 
-def _volumes(found: Diagnosis) -> dict[str, Any] | None:
-    """log10 dv of every layer less its mean over what is seen, all layers on one scale that is even about 0."""
-    over = torch.stack([_volume(layer, found.points) for layer in found.layers.values()])
+def _volumes(diagnosis: Diagnosis) -> dict[str, Any] | None:
+    """log10 dv of every layer minus its mean over seen points, all layers on one scale that is symmetric about 0."""
+    over = torch.stack([_volume(layer, diagnosis.points) for layer in diagnosis.layers.values()])
     known = over[over.isfinite()].abs()
     if not len(known):
         return None
     limit = max(LEAST_LIMIT, known.quantile(0.98).item())
-    return packed_map(plane(over, found.sizes), -limit, limit)
+    return packed_map(plane(over, diagnosis.sizes), -limit, limit)
 
 
 def _volume(layer: LayerDiagnosis, points: int) -> Float[Tensor, "points"]:
@@ -70,12 +70,12 @@ def _volume(layer: LayerDiagnosis, points: int) -> Float[Tensor, "points"]:
     return shape.volume.double().clamp(min=shape.volumes.floor).log10() - shape.volumes.seen
 
 
-def _tuning(found: Diagnosis) -> dict[str, Any] | None:
-    """The liveliest units of every layer, (layers, units, y, x), each on its own scale."""
-    shape = upright(plane(torch.zeros(found.points), found.sizes)).shape
-    shown = torch.full((len(found.layers), UNITS, *shape), NOTHING, dtype=torch.uint8)
+def _tuning(diagnosis: Diagnosis) -> dict[str, Any] | None:
+    """The most variable units of every layer, (layers, units, y, x), each on its own scale."""
+    shape = upright(plane(torch.zeros(diagnosis.points), diagnosis.sizes)).shape
+    shown = torch.full((len(diagnosis.layers), UNITS, *shape), NOTHING, dtype=torch.uint8)
     numbers: list[list[int]] = []
-    for place, layer in enumerate(found.layers.values()):
+    for index, layer in enumerate(diagnosis.layers.values()):
         tuned = layer.tuning
         if tuned is None:
             numbers.append([])
@@ -83,40 +83,40 @@ def _tuning(found: Diagnosis) -> dict[str, Any] | None:
         flat = tuned.maps.flatten(1)
         best = flat.nan_to_num(0).var(1).topk(min(UNITS, len(flat))).indices
         for row, unit in enumerate(best.tolist()):
-            drawn = upright(plane(flat[unit], found.sizes))
-            shown[place, row] = torch.from_numpy(levels(drawn, drawn.min().item(), drawn.max().item()))
+            drawn = upright(plane(flat[unit], diagnosis.sizes))
+            shown[index, row] = torch.from_numpy(levels(drawn, drawn.min().item(), drawn.max().item()))
         numbers.append(tuned.shown[best].tolist())
     return {**packed(shown.numpy()), "units": numbers} if any(numbers) else None
 
 
-def _kernel(found: Diagnosis, samples: Samples | None) -> dict[str, Any]:
+def _kernel(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
     """Cosines between the images of some points, at most 64 x 64, and which of these are held out."""
-    rows = _kernel_rows(found)
-    part = found.kernels.cosine[rows][:, rows].double()
+    rows = _kernel_rows(diagnosis)
+    part = diagnosis.kernels.cosine[rows][:, rows].double()
     low = min(0.0, part.nan_to_num(0).min().item())
-    known = samples is not None and len(samples.heldout) == found.points
-    held = samples.heldout[found.kernels.rows[rows]].int().tolist() if samples is not None and known else []
+    known = samples is not None and len(samples.heldout) == diagnosis.points
+    held = samples.heldout[diagnosis.kernels.rows[rows]].int().tolist() if samples is not None and known else []
     return {**packed(levels(part, low, 1.0)), "low": low, "high": 1.0, "heldout": held}
 
 
-def _kernel_rows(found: Diagnosis) -> Tensor:
+def _kernel_rows(diagnosis: Diagnosis) -> Tensor:
     """Evenly spaced values of each of two factors where all combinations were compared, else evenly spaced points."""
-    count = len(found.kernels.rows)
+    count = len(diagnosis.kernels.rows)
     if count <= MOST:
         return torch.arange(count)
-    if len(found.sizes) != 2 or count != math.prod(found.sizes):
+    if len(diagnosis.sizes) != 2 or count != math.prod(diagnosis.sizes):
         return torch.linspace(0, count - 1, MOST).round().long()
     side = math.isqrt(MOST)
-    first, second = (torch.linspace(0, size - 1, min(size, side)).round().long() for size in found.sizes)
-    return (first[:, None] * found.sizes[1] + second).flatten()
+    first, second = (torch.linspace(0, size - 1, min(size, side)).round().long() for size in diagnosis.sizes)
+    return (first[:, None] * diagnosis.sizes[1] + second).flatten()
 
 
-def kernel_points(found: Diagnosis) -> str:
-    """Which points the picture of the kernel compares, in words."""
-    count = len(_kernel_rows(found))
-    if count == len(found.kernels.rows):
-        return "all combinations" if count == found.points else f"{count} combinations"
-    if len(found.sizes) == 2 and len(found.kernels.rows) == math.prod(found.sizes):
-        first, second = (min(size, math.isqrt(MOST)) for size in found.sizes)
-        return f"{first} x {second} evenly spaced combinations, {found.factors[0]} slowest"
+def kernel_points(diagnosis: Diagnosis) -> str:
+    """Which points the map of the kernel compares, in words."""
+    count = len(_kernel_rows(diagnosis))
+    if count == len(diagnosis.kernels.rows):
+        return "all combinations" if count == diagnosis.points else f"{count} combinations"
+    if len(diagnosis.sizes) == 2 and len(diagnosis.kernels.rows) == math.prod(diagnosis.sizes):
+        first, second = (min(size, math.isqrt(MOST)) for size in diagnosis.sizes)
+        return f"{first} x {second} evenly spaced combinations, {diagnosis.factors[0]} slowest"
     return f"{count} evenly spaced combinations"

@@ -1,4 +1,4 @@
-"""One decoder's diagnosis as a page: the verdict on top, then why. The same part stands in a report for every run."""
+"""One decoder's diagnosis as a page: the verdict first, then why. A report has the same section for every run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +8,12 @@ from typing import Any
 from composcope import __version__
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.diagnosis.summary import number
+from composcope.diagnosis.quantities import Quantity, layer_quantities
+from composcope.diagnosis.summary import methods, probe_kind
+from composcope.diagnosis.summary import scope as heldout_scope
+from composcope.diagnosis.tables import layer_table, shape_text, tables, value
+from composcope.diagnosis.text import number
 from composcope.experiments.spec import Spec
-from composcope.measures.probes import ProbeScore
-from composcope.measures.superposition import Superposition
 from composcope.oracles import KINDS
 from composcope.report.charts import Chart, Line, chart
 from composcope.report.diagnosis_maps import diagnosis_maps, kernel_points
@@ -30,12 +32,13 @@ DRAWN = {
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A line of a table: what was measured, one or two numbers, and how to read them."""
+class LayerChart:
+    """Lines over the layers with a title and how to read them; `drawn` says where everything goes."""
 
-    name: str
-    values: tuple[str, ...]
-    reading: str = ""
+    title: str
+    reading: str
+    lines: list[Line]
+    drawn: Chart
 
 
 def write_diagnosis_page(
@@ -49,95 +52,80 @@ def write_diagnosis_page(
     return write_page(text, path)
 
 
-def diagnosis_part(found: Diagnosis, samples: Samples | None) -> dict[str, Any]:
+def diagnosis_part(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
     """What `diagnosis_part.html` says."""
+    by_name = {table.name: table for table in tables(diagnosis)}
     return {
-        "headline": headline(found),
-        "judged": judged(found),
-        "shares": shares(found.verdict.shares) if found.verdict else [],
-        "scope": scope(found),
-        "factors": found.factors,
-        "flat": len(found.sizes) > 1 and found.error.map.ndim > 1,
-        "further": found.factors[2:] if found.error.map.ndim > 2 else (),
-        "errors": errors(found),
-        "blank": number(found.error.blank_mse),
-        "blank_value": found.error.blank_mse,
-        "distance": distance_chart(found),
-        "samples": sample_labels(found, samples),
-        "mixtures": mixtures(found),
-        "kernels": kernels(found),
-        "kernel_points": kernel_points(found),
-        "complexity": complexity(found),
-        "layers": [layer_row(found, name, layer) for name, layer in found.layers.items()],
-        "charts": charts(found),
-        "method": method(found),
-        "tuned": any(layer.tuning for layer in found.layers.values()),
-        "notes": dict(found.notes),
+        "headline": headline(diagnosis),
+        "judged": judged(diagnosis),
+        "shares": shares(diagnosis.verdict.shares) if diagnosis.verdict else [],
+        "scope": scope(diagnosis),
+        "factors": diagnosis.factors,
+        "flat": len(diagnosis.sizes) > 1 and diagnosis.error.map.ndim > 1,
+        "further": diagnosis.factors[2:] if diagnosis.error.map.ndim > 2 else (),
+        "errors": by_name["error"],
+        "kernels": by_name.get("kernels"),
+        "reasons": [table for name, table in by_name.items() if name not in ("error", "kernels")],
+        "blank": number(diagnosis.error.blank_mse),
+        "blank_value": diagnosis.error.blank_mse,
+        "distance": distance_chart(diagnosis),
+        "samples": sample_labels(diagnosis, samples),
+        "kernel_points": kernel_points(diagnosis),
+        "layers": layer_table(diagnosis),
+        "charts": charts(diagnosis),
+        "method": methods(diagnosis).replace("differences", "by differences on the grid"),
+        "probes": probe_kind(diagnosis).replace("R2", "R²"),
+        "notes": dict(diagnosis.notes),
     }
 
 
-def part_data(found: Diagnosis, samples: Samples | None) -> dict[str, Any]:
-    """What the script draws of it: the maps, and what is said of each layer."""
-    return {**diagnosis_maps(found, samples), "layers": [reading(layer) for layer in found.layers.values()]}
+def part_data(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
+    """What the script draws: the maps, and a description of each layer."""
+    return {
+        **diagnosis_maps(diagnosis, samples),
+        "layers": [layer_label(layer) for layer in diagnosis.layers.values()],
+    }
 
 
-def reading(layer: LayerDiagnosis) -> dict[str, str]:
-    """One layer in words."""
-    shape = " x ".join(map(str, layer.shape)) or "1"
-    return {"name": layer.name, "text": f"{layer.name} ({shape}{', ' + layer.kind if layer.kind else ''})"}
+def layer_label(layer: LayerDiagnosis) -> dict[str, str]:
+    """A layer's name, and the same with its shape and kind."""
+    kind = f", {layer.kind}" if layer.kind else ""
+    return {"name": layer.name, "text": f"{layer.name} ({shape_text(layer)}{kind})"}
 
 
 def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def headline(found: Diagnosis) -> str:
-    return f"It {found.verdict.kind}." if found.verdict else "No verdict."
+def headline(diagnosis: Diagnosis) -> str:
+    return f"It {diagnosis.verdict.kind}." if diagnosis.verdict else "No verdict."
 
 
-def judged(found: Diagnosis) -> str:
+def judged(diagnosis: Diagnosis) -> str:
     """The score in words."""
-    if found.verdict is None:
+    if diagnosis.verdict is None:
         return "Nothing is held out, so there is nothing to compose."
-    return f"It composes {percent(found.verdict.score)} of the {found.heldout} held-out images."
+    return f"It composes {percent(diagnosis.verdict.score)} of the {diagnosis.heldout} held-out images."
 
 
-def shares(found: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The classes that occur, largest first, each with its place in the palette."""
+def shares(by_class: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The classes that occur, largest first, each with its index in the palette."""
     names = list(KINDS)
-    known = sorted((name for name in found if name in KINDS and found[name] > 0), key=lambda name: -found[name])
-    return [{"name": n, "drawn": DRAWN[n], "share": found[n], "colour": names.index(n)} for n in known]
+    occurring = sorted(
+        (name for name in by_class if name in KINDS and by_class[name] > 0), key=lambda name: -by_class[name]
+    )
+    return [{"name": n, "drawn": DRAWN[n], "share": by_class[n], "colour": names.index(n)} for n in occurring]
 
 
-def scope(found: Diagnosis) -> str:
-    grid = " x ".join(f"{name} ({size})" for name, size in zip(found.factors, found.sizes, strict=True))
-    text = f"{found.heldout} of {found.points} combinations of {grid} held out"
-    return text if found.certificate.startswith("composition") else f"{text}; {found.certificate}"
+def scope(diagnosis: Diagnosis) -> str:
+    """What is held out, and whether that tests composition."""
+    text = heldout_scope(diagnosis)
+    return text if diagnosis.certificate.startswith("composition") else f"{text}; {diagnosis.certificate}"
 
 
-def errors(found: Diagnosis) -> list[Measured]:
-    """Seen and held-out numbers side by side; what was not measured is left out."""
-    e = found.error
-    rows: list[tuple[str, float | None, float | None, str]] = [
-        ("MSE", e.seen_mse, e.heldout_mse, "mean squared error of a pixel"),
-        (
-            "MSE of a blank image",
-            e.seen_blank_mse,
-            e.blank_mse if found.heldout else None,
-            "what drawing nothing costs",
-        ),
-        ("SSIM error", e.seen_ssim_error, e.heldout_ssim_error, "1 less the structural similarity"),
-        ("shape correlation", e.seen_correlation, e.heldout_correlation, "with the true image; 1 is right"),
-        ("position error", e.seen_position_error, e.heldout_position_error, "pixels from the true place"),
-        ("in place", e.seen_accuracy, e.accuracy, "share within 1 pixel of the true place"),
-    ]
-    known = [row for row in rows if row[1] is not None or row[2] is not None]
-    return [Measured(name, (number(seen), number(held)), reading) for name, seen, held, reading in known]
-
-
-def distance_chart(found: Diagnosis) -> Chart | None:
+def distance_chart(diagnosis: Diagnosis) -> Chart | None:
     """Error by steps into the hole, beside a blank image's."""
-    curve, blank = (found.error.by_distance.get(name) for name in ("mse", "blank_mse"))
+    curve, blank = (diagnosis.error.by_distance.get(name) for name in ("mse", "blank_mse"))
     if curve is None or blank is None or len(curve.distances) < 2 or len(blank.means) != len(curve.means):
         return None
     drawn = [Line("decoder", curve.means.tolist()), Line("blank image", blank.means.tolist(), control=True)]
@@ -146,150 +134,40 @@ def distance_chart(found: Diagnosis) -> Chart | None:
     return chart("held-out MSE by steps into the hole", drawn, steps, 0.0, 0.0)
 
 
-def sample_labels(found: Diagnosis, samples: Samples | None) -> list[dict[str, str]]:
-    """Where each shown image lies, and what it was judged to be."""
+def sample_labels(diagnosis: Diagnosis, samples: Samples | None) -> list[dict[str, str]]:
+    """The factor values of each sample, and the class of what is drawn."""
     if samples is None:
         return []
-    classes = found.verdict.classes if found.verdict else ()
+    classes = diagnosis.verdict.classes if diagnosis.verdict else ()
     return [
         {
-            "place": ", ".join(f"{name} {value:g}" for name, value in zip(found.factors, where, strict=True)),
+            "place": ", ".join(f"{name} {value:g}" for name, value in zip(diagnosis.factors, latents, strict=True)),
             "drawn": DRAWN.get(classes[row], "") if row < len(classes) else "",
         }
-        for row, where in zip(samples.rows, samples.latents.tolist(), strict=True)
+        for row, latents in zip(samples.rows, samples.latents.tolist(), strict=True)
     ]
 
 
-def mixtures(found: Diagnosis) -> list[Measured]:
-    """How far held-out images are sums or blends of what was seen, each beside its control."""
-    reported = found.superposition
-    if reported is None:
-        return []
-    names = " + ".join(f"D({name})" for name in found.factors)
-    rows = _sum(f"the sum {names}", reported.parts) + _sum(
-        "the mean seen images that share a value, summed", reported.means
-    )
-    if reported.blend is not None:
-        near = reported.blend
-        to = [
-            number(values.double().mean().item())
-            for values in (near.correlation_with_blend, near.correlation_with_truth)
-        ]
-        reading = f"{percent(near.share_nearer_blend)} of the images are nearer the blend than the truth"
-        rows.append(Measured("the blend of the gap's edges; beside it, the truth", (to[0], to[1]), reading))
-    return rows
+def charts(diagnosis: Diagnosis) -> list[LayerChart]:
+    """The quantities of layers that have a chart: those of one chart as its lines, a single one with its control."""
+    by_chart: dict[str, list[Quantity]] = {}
+    for quantity in layer_quantities(diagnosis.factors, diagnosis.heldout > 0):
+        if quantity.chart:
+            by_chart.setdefault(quantity.chart, []).append(quantity)
+    drawn = [_layer_chart(diagnosis, title, quantities) for title, quantities in by_chart.items()]
+    return [made for made in drawn if made is not None]
 
 
-def _sum(name: str, found: Superposition | None) -> list[Measured]:
-    return [] if found is None else [Measured(name, (number(found.correlation), number(found.control)))]
-
-
-def kernels(found: Diagnosis) -> list[Measured]:
-    """Which kernel tells how alike the images are."""
-    k = found.kernels
-    told = {
-        "binary": "agreement with the binary kernel",
-        "binary smoothed": "agreement with the binary kernel, smoothed",
-        "product smoothed": "agreement with the product kernel, smoothed",
-        "overlap binary": "agreement of overlaps with the binary kernel",
-    }
-    rows = [
-        Measured(told.get(name, name), (number(value),), "correlation, held-out against seen")
-        for name, value in k.agreement.items()
-    ]
-    for name, value, reading in (
-        ("single-factor share", k.pf_coeff, "of the kernel's terms"),
-        ("blocks", k.block, "share of its variance told by shared values"),
-        ("effective rank", k.effective_rank, "of its Schmidt spectrum"),
-    ):
-        rows += [Measured(name, (number(value),), reading)] if value is not None else []
-    return rows + [
-        Measured(f"{name} Gaussian fit", (number(fit.score),), "R², on held-out points") for name, fit in k.fits.items()
-    ]
-
-
-def complexity(found: Diagnosis) -> list[Measured]:
-    """Product terms a pixel; a bump that composes has one."""
-    return [
-        Measured(
-            name,
-            (number(counted.mean_to_epsilon), str(counted.maximum_to_epsilon)),
-            f"to {percent(counted.epsilon)} of the norm",
-        )
-        for name, counted in (found.complexity or {}).items()
-    ]
-
-
-def layer_row(found: Diagnosis, name: str, layer: LayerDiagnosis) -> dict[str, Any]:
-    """One layer's numbers in the order of the table's columns."""
-    twin = (found.untrained or {}).get(name)
-    shape, tuned = layer.geometry, layer.tuning
-    return {
-        "name": name,
-        "kind": layer.kind or "-",
-        "shape": " x ".join(map(str, layer.shape)) or "1",
-        "gap": number(shape.volumes.gap if shape else None),
-        "factorization": number(_factorization(layer)),
-        "untrained": number(_factorization(twin)),
-        "probes": [number(_probe(layer, factor, found)) for factor in found.factors],
-        "main": number(_main(layer)),
-        "stripe": number(tuned.mean_stripe if tuned else None),
-        "bump": number(tuned.mean_bump if tuned else None),
-    }
-
-
-def charts(found: Diagnosis) -> list[dict[str, Any]]:
-    """The layers' numbers as lines, the untrained network's dashed beside them."""
-    layers, twin = list(found.layers.values()), found.untrained or {}
-    names = [layer.name for layer in layers]
-    before = [twin.get(name) for name in names]
-
-    def pair(get: Any) -> list[Line]:
-        drawn = [Line("trained", [get(layer) for layer in layers])]
-        return [*drawn, Line("untrained", [get(layer) for layer in before], control=True)] if twin else drawn
-
-    probes = [Line(factor, [_probe(layer, factor, found) for layer in layers]) for factor in found.factors]
-    wanted = [
-        ("Volume gap", "held-out less seen, log10; 0 is even", pair(_gap), -0.1, 0.1),
-        ("Probes", f"{probe_kind(found)}; 1 is readable", probes, 0.0, 1.0),
-        ("Factorization", "of the metric; 1 is at right angles", pair(_factorization), 0.8, 1.0),
-        ("Main effects", "share of variance of one factor alone", pair(_main), 0.0, 1.0),
-    ]
-    found_charts = [
-        {"title": title, "reading": reading, "lines": lines, "drawn": chart(title, lines, names, low, high)}
-        for title, reading, lines, low, high in wanted
-    ]
-    return [one for one in found_charts if one["drawn"] is not None]
-
-
-def probe_kind(found: Diagnosis) -> str:
-    """What the probes' numbers are, and on which points."""
-    kinds = sorted(
-        {score.score for layer in found.layers.values() for score in (layer.probe or {}).values()}, reverse=True
-    )
-    told = " or ".join("R²" if kind == "R2" else kind for kind in kinds) or "none"
-    return f"{told} {'on held-out points, fitted on seen' if found.heldout else 'cross-validated'}"
-
-
-def method(found: Diagnosis) -> str:
-    methods = sorted({layer.geometry.method for layer in found.layers.values() if layer.geometry})
-    return " and ".join("by differences on the grid" if name == "differences" else name for name in methods)
-
-
-def _gap(layer: LayerDiagnosis | None) -> float | None:
-    return layer.geometry.volumes.gap if layer and layer.geometry else None
-
-
-def _factorization(layer: LayerDiagnosis | None) -> float | None:
-    return layer.geometry.factorization.mean_of_ratios if layer and layer.geometry else None
-
-
-def _main(layer: LayerDiagnosis | None) -> float | None:
-    return layer.linear_factorization.main_effects if layer and layer.linear_factorization else None
-
-
-def _probe(layer: LayerDiagnosis, factor: str, found: Diagnosis) -> float | None:
-    score: ProbeScore | None = (layer.probe or {}).get(factor)
-    if score is None:
-        return None
-    return score.heldout if found.heldout else score.cross_validated
+def _layer_chart(diagnosis: Diagnosis, title: str, quantities: list[Quantity]) -> LayerChart | None:
+    """One line per quantity; if there is only one, the untrained network's dashed beside it."""
+    layers, twin = diagnosis.layers, diagnosis.untrained or {}
+    first = quantities[0]
+    if len(quantities) == 1:
+        lines = [Line("trained", [value(first, layer) for layer in layers.values()])]
+        if twin:
+            untrained = [value(first, twin[name]) if name in twin else None for name in layers]
+            lines.append(Line("untrained", untrained, control=True))
+    else:
+        lines = [Line(quantity.title, [value(quantity, layer) for layer in layers.values()]) for quantity in quantities]
+    drawn = chart(title, lines, list(layers), first.low, first.high)
+    return None if drawn is None else LayerChart(title, first.reading, lines, drawn)

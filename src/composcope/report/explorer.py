@@ -1,4 +1,4 @@
-"""The explorer: every image of a run over its latent grid, to be dragged through."""
+"""The explorer: every image of a run over its latent grid, selected by dragging a point."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,14 +13,12 @@ import composcope
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.errors import BadInput, ComposcopeError
+from composcope.experiments.run import Run
 from composcope.experiments.store import Store
-from composcope.factors import column
-from composcope.measures.error import mse, position_error, shape_correlation
+from composcope.measures.error import shape_correlation
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes, grid_steps
 from composcope.measures.superposition import edge_blend
-from composcope.experiments.run import Run
-from composcope.papers.forced_rendering.similarity.numbers import parts_alone
 from composcope.randomness import generator
 from composcope.report.maps import levels, outline
 from composcope.report.page import packed, render, write_page
@@ -30,7 +28,7 @@ from composcope.tasks.base import Images, Task
 OnProgress = Callable[[int, int], None]
 Pixels = Float[Tensor, "n height width"]
 MOST_BYTES = 2**25  # of one run's images, before they are compressed
-BEYOND = 2.0  # pixels are kept to so many times the truth's range outside of it
+BEYOND = 2.0  # pixels are kept up to this many ranges of the truth outside it
 
 
 def write_explorer(store: Store, run_ids: Sequence[str], path: Path, on_progress: OnProgress | None = None) -> Path:
@@ -39,12 +37,11 @@ def write_explorer(store: Store, run_ids: Sequence[str], path: Path, on_progress
     - `run_ids`: ids or beginnings of ids. `on_progress`: called with the runs done and their number.
     """
     runs, problems = [], {}
-    for asked in run_ids:
+    for prefix in run_ids:
         try:
-            run_id = store.find(asked)
-            runs.append(Run(store, store.spec(run_id)))
+            runs.append(Run(store.spec(store.find(prefix)), store))
         except ComposcopeError as error:
-            problems[asked] = str(error)
+            problems[prefix] = str(error)
     data = explorer_data(runs, problems, on_progress)
     return write_page(render("explorer.html", explorer=data, version=composcope.__version__), path)
 
@@ -54,77 +51,67 @@ def explorer_data(
 ) -> dict[str, Any]:
     """What the explorer shows, ready to be embedded as "explorer-data".
 
-    - `problems`: runs that could not be opened, by id, and why; a run that cannot be explored joins them.
+    - `problems`: runs that could not be opened, by id, and why; runs that cannot be explored are added to them.
     """
     failed = dict(problems or {})
     tasks: dict[Task, dict[str, Any]] = {}
-    told = []
+    explored = []
     for done, (run, name) in enumerate(zip(runs, titles([run.spec for run in runs]), strict=True)):
         if on_progress is not None:
             on_progress(done, len(runs))
         try:
             check_explorable(run)
-            order = grid_order(run)
-            tasks.setdefault(run.spec.task, task_data(run, order))
-            told.append({"title": name, "task": list(tasks).index(run.spec.task), **run_data(run, order)})
+            tasks.setdefault(run.spec.task, task_data(run))
+            explored.append({"title": name, "task": list(tasks).index(run.spec.task), **run_data(run)})
         except ComposcopeError as error:
             failed[f"{name} ({run.spec.run_id})"] = str(error)
     if on_progress is not None:
         on_progress(len(runs), len(runs))
     reasons = [{"run": run, "reason": reason} for run, reason in failed.items()]
-    return {"tasks": list(tasks.values()), "runs": told, "problems": reasons}
+    return {"tasks": list(tasks.values()), "runs": explored, "problems": reasons}
 
 
 def check_explorable(run: Run) -> None:
     """BadInput says why a run cannot be explored."""
     spec, factors = run.spec, run.spec.task.factors
-    if spec.decoder.drawer(run.result.module) is None:
+    if not run.draws:
         raise BadInput(f"{type(spec.decoder).__name__} draws no images")
     if len(factors) > 2:
         names = ", ".join(factor.name for factor in factors)
         raise BadInput(f"the task has {len(factors)} factors ({names}); the explorer shows one or two")
-    size = len(run.parts.latents) * int(np.prod(spec.task.image_shape[1:]))
+    size = len(run.split.latents) * int(np.prod(spec.task.image_shape[1:]))
     if size > MOST_BYTES:
         raise BadInput(f"its images would take {size / 2**20:.0f} MB; {MOST_BYTES / 2**20:.0f} are allowed")
-
-
-def grid_order(run: Run) -> Tensor:
-    """Rows of the run's points in the grid's order, the first factor slowest, as in its diagnosis."""
-    factors = run.spec.task.factors
-    key = torch.zeros(len(run.parts.latents), dtype=torch.long)
-    for place, size in zip(grid_index(run.parts.latents, factors).unbind(1), grid_sizes(factors), strict=True):
-        key = key * size + place
-    order = key.argsort()
-    if not torch.equal(key[order], torch.arange(int(np.prod(grid_sizes(factors))))):
+    on_grid = bool((grid_index(run.split.latents, factors) >= 0).all())
+    if not on_grid or len(run.split.latents) != int(np.prod(grid_sizes(factors))):
         raise BadInput("its points are not the whole grid of its factors")
-    return order
 
 
-def task_data(run: Run, order: Tensor) -> dict[str, Any]:
+def task_data(run: Run) -> dict[str, Any]:
     """The truth over the grid, shared by all runs of the task. `scale`: the pixel values drawn black and white."""
     task = run.spec.task
-    truth = run.truth[order]
+    truth = run.truth
     return {
         "factors": [{"name": factor.name, "values": list(factor.values)} for factor in task.factors],
         "sizes": [*grid_sizes(task.factors), 1][:2],
         "image": list(task.image_shape[1:]),
         "scale": scale(truth),
         "truth": packed_pixels(truth, scale(truth)),
-        "blank": numbers(mse(task.blank(len(truth)), truth)),
+        "blank": numbers(run.point_errors.blank_mse),
         "positions": list(task.positions),
     }
 
 
-def run_data(run: Run, order: Tensor) -> dict[str, Any]:
+def run_data(run: Run) -> dict[str, Any]:
     """A run's images, errors and layers over the grid."""
     task, spec = run.spec.task, run.spec
-    truth, images = run.truth[order], run.images[order]
-    heldout, latents = run.parts.mask[order], run.parts.latents[order]
-    trained = trained_on(run, latents, heldout)
-    place = grid_index(latents, task.factors)
+    truth, images = run.truth, run.draw()
+    heldout, latents = run.split.mask, run.split.latents
+    trained = trained_on(run, heldout)
+    index = grid_index(latents, task.factors)
     shown = [*grid_sizes(task.factors), 1][:2]
-    prediction, match = predicted(run, order)
-    errors = mse(images, truth)
+    prediction, match = predicted(run)
+    errors = run.point_errors
     notes = []
     if task.image_shape[0] > 1:
         notes.append(f"images are shown as the mean of their {task.image_shape[0]} channels")
@@ -132,10 +119,6 @@ def run_data(run: Run, order: Tensor) -> dict[str, Any]:
         notes.append(f"{clipped} pixels lie further than {BEYOND:g} ranges outside the truth's and are cut there")
     diagnosis, problem = diagnosed(run)
     notes += [f"no layers to show: {problem}"] if problem else []
-    where = None
-    if task.positions:
-        columns = [column(task.factors, name) for name in task.positions]
-        where = numbers(position_error(task.locate(images), latents[:, columns]))
     return {
         "id": spec.run_id,
         "about": about(run),
@@ -143,11 +126,11 @@ def run_data(run: Run, order: Tensor) -> dict[str, Any]:
         "heldout": packed(heldout.numpy().astype(np.uint8)),
         "outline": outline(heldout.reshape(shown)),
         "trained": packed(trained.numpy().astype(np.uint8)),
-        "nearest": packed(nearest(place, trained, run).numpy().astype(np.int32)),
+        "nearest": packed(nearest(index, trained, run).numpy().astype(np.int32)),
         "outputs": packed_pixels(images, scale(truth)),
-        "error": numbers(errors),
-        "errors": [errors.min().item(), max(errors.max().item(), mse(task.blank(len(truth)), truth).max().item())],
-        "position_error": where,
+        "error": numbers(errors.mse),
+        "errors": [errors.mse.min().item(), max(errors.mse.max().item(), errors.blank_mse.max().item())],
+        "position_error": None if errors.position_error is None else numbers(errors.position_error),
         "prediction": prediction,
         "match": match,
         "layers": [] if diagnosis is None else [layer_data(layer, heldout) for layer in diagnosis.layers.values()],
@@ -161,55 +144,55 @@ def about(run: Run) -> str:
     return f"{height} x {width} pixels, {run.spec.holdout!r} held out, seed {run.spec.seed}"
 
 
-def trained_on(run: Run, latents: Tensor, heldout: Bool[Tensor, "n"]) -> Bool[Tensor, "n"]:
-    """Which grid points the training set holds; all seen ones where it was drawn from between the grid's points."""
+def trained_on(run: Run, heldout: Bool[Tensor, "n"]) -> Bool[Tensor, "n"]:
+    """Which grid points the training set contains; all seen ones where it was drawn between the points of the grid."""
     spec = run.spec
     drawn = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
     drawn = drawn[~drawn.isnan().any(1)]
-    place = grid_index(drawn, spec.task.factors)
-    if (place < 0).any():
+    index = grid_index(drawn, spec.task.factors)
+    if (index < 0).any():
         return ~heldout
     sizes = grid_sizes(spec.task.factors)
     mask = torch.zeros(sizes, dtype=torch.bool)
-    mask[tuple(place.unbind(1))] = True
+    mask[tuple(index.unbind(1))] = True
     return mask.flatten()
 
 
-def nearest(place: Tensor, trained: Bool[Tensor, "n"], run: Run) -> Tensor:
-    """For each point the trained one that is the fewest grid steps away, the first of several; -1 if there is none."""
+def nearest(index: Tensor, trained: Bool[Tensor, "n"], run: Run) -> Tensor:
+    """For each point the row of the trained point the fewest grid steps away, the first of several; -1 if none."""
     rows = trained.nonzero()[:, 0]
     if not len(rows):
-        return torch.full((len(place),), -1)
+        return torch.full((len(index),), -1)
     factors = run.spec.task.factors
-    steps = [grid_steps(some, place[rows], factors).argmin(1) for some in place.split(1024)]
+    steps = [grid_steps(chunk, index[rows], factors).argmin(1) for chunk in index.split(1024)]
     return rows[torch.cat(steps)]
 
 
-def predicted(run: Run, order: Tensor) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """A guess from what was seen, and its correlation with what is drawn: a sum of parts, or of a gap's two edges.
+def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """A prediction from what was seen, and its correlation with what is drawn: a sum of parts, or of a gap's two edges.
 
-    An image is `base + sign * sum of parts[i].images[parts[i].rows[point]]`; -1 where there is no guess.
+    An image is `base + sign * sum of parts[i].images[parts[i].rows[point]]`; -1 where there is no prediction.
     """
-    task, heldout = run.spec.task, run.parts.mask[order]
-    place = grid_index(run.parts.latents[order], task.factors)
-    drawn = task.foreground(run.images[order])
+    task, heldout = run.spec.task, run.split.mask
+    index = grid_index(run.split.latents, task.factors)
+    drawn = task.foreground(run.draw())
     if len(task.factors) == 2:
-        name, rows = "Superposition", list(place.unbind(1))
+        name, rows = "Superposition", list(index.unbind(1))
+        # A diagonal of the grid has every value of both factors, so its parts are all there are.
         longest = range(max(grid_sizes(task.factors)))
         width = task.factors[1].size
-        points = [min(i, task.factors[0].size - 1) * width + min(i, width - 1) for i in longest]
-        parts = parts_alone(run, order[points].tolist())
-        parts = [part[: factor.size] for part, factor in zip(parts, task.factors, strict=True)]
+        diagonal = [min(i, task.factors[0].size - 1) * width + min(i, width - 1) for i in longest]
+        parts = [part[: factor.size] for part, factor in zip(run.parts_alone(diagonal), task.factors, strict=True)]
     elif differentiable(task.factors) and heldout.any():
         name = "Blend of the edges"
-        truth, latents = task.foreground(run.truth[order]), run.parts.latents[order]
+        truth, latents = task.foreground(run.truth), run.split.latents
         parts = [edge_blend(truth, latents, heldout, task.factors, task.factors[0].name)]
         rows = [torch.where(heldout, heldout.cumsum(0) - 1, -1)]
     else:
         return None, None
     known = torch.stack(rows).amin(0) >= 0
     total = torch.stack([part[row[known]] for part, row in zip(parts, rows, strict=True)]).sum(0)
-    match = torch.full((len(order),), torch.nan, dtype=torch.float64)
+    match = torch.full((len(index),), torch.nan, dtype=torch.float64)
     match[known] = shape_correlation(drawn[known], total)
     packs = [
         {"rows": packed(row.numpy().astype(np.int32)), "images": packed_pixels(part, scale(part))}
@@ -226,8 +209,8 @@ def diagnosed(run: Run) -> tuple[Diagnosis | None, str]:
 
 
 def layer_data(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> dict[str, Any]:
-    """log10 of a layer's volume element over the grid, its mean over seen points, and the liveliest units' maps."""
-    found: dict[str, Any] = {
+    """log10 of a layer's volume element over the grid, its mean over seen points, and the most variable units' maps."""
+    data: dict[str, Any] = {
         "name": layer.name,
         "shape": " x ".join(map(str, layer.shape)),
         "volume": None,
@@ -236,19 +219,19 @@ def layer_data(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> dict[str, A
     if layer.geometry is not None:
         volumes = layer.geometry.volumes
         logs = layer.geometry.volume.double().clamp(min=volumes.floor).log10()
-        found["volume"] = {**numbers(logs), "centre": logs[~heldout].mean().item(), "gap": volumes.gap}
+        data["volume"] = {**numbers(logs), "centre": logs[~heldout].mean().item(), "gap": volumes.gap}
     if layer.tuning is not None:
         maps = layer.tuning.maps.flatten(1)
         low, high = maps.amin(1, keepdim=True), maps.amax(1, keepdim=True)
         flat = ((maps - low) / (high - low).clamp(min=1e-12)).nan_to_num(0)
         ranges = torch.cat([low, high], 1).double().nan_to_num(0).tolist()
         units = layer.tuning.shown.tolist()
-        found["tuning"] = {"units": units, "ranges": ranges, "maps": packed(levels(flat, 0, 1))}
-    return found
+        data["tuning"] = {"units": units, "ranges": ranges, "maps": packed(levels(flat, 0, 1))}
+    return data
 
 
 def scale(images: Images) -> list[float]:
-    """0 to 1, or as far as the pixels go beyond."""
+    """0 to 1, or as far beyond as the pixels go."""
     return [min(0.0, images.min().item()), max(1.0, images.max().item())]
 
 
@@ -270,5 +253,5 @@ def packed_pixels(images: Images, shown: Sequence[float]) -> dict[str, Any]:
 
 
 def numbers(values: Tensor) -> dict[str, Any]:
-    """One number a point."""
+    """One number per point."""
     return packed(values.numpy().astype(np.float32))

@@ -11,15 +11,15 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from composcope.report.page import packed
 
-MOST = 64  # pixels a side of what is embedded,
-LONGEST = 512  # but for the one row of a single factor
+MOST = 64  # pixels per side of a map that is embedded
+LONGEST = 512  # the same for the one row of a single factor
 NOTHING = 255  # the level of a pixel without a value; the others are 0..254
 Plane = Shaped[Tensor, "... x y"]
 Picture = Shaped[Tensor, "... rows columns"]
 
 
 def plane(values: Shaped[Tensor, "... points"], sizes: tuple[int, ...]) -> Plane:
-    """Numbers over the points as a map of the first two factors, the mean over the others; one row if it is no grid."""
+    """Numbers over the points as a map of the first two factors, the mean over the others; one row if not a grid."""
     if len(sizes) < 2 or values.shape[-1] != math.prod(sizes):
         return values[..., None]
     grid = values.reshape(*values.shape[:-1], *sizes)
@@ -27,7 +27,7 @@ def plane(values: Shaped[Tensor, "... points"], sizes: tuple[int, ...]) -> Plane
 
 
 def levels(values: Tensor, low: float, high: float) -> np.ndarray:
-    """low..high as 0..254, what lies outside at the ends; 255 where there is no number."""
+    """low..high as 0..254, clipped to that range; 255 where the value is not finite."""
     scaled = (values.double() - low) / (high - low if high > low else 1.0)
     whole = (scaled.clamp(0, 1) * 254).round()
     return torch.where(values.isfinite(), whole, NOTHING).to(torch.uint8).numpy()
@@ -51,7 +51,7 @@ def packed_map(maps: Plane, low: float, high: float) -> dict[str, Any]:
 
 
 def outline(mask: Bool[Tensor, "x y"]) -> str:
-    """The line around the true cells as an SVG path over a picture of one unit a cell.
+    """The line around the true cells as an SVG path over a picture of one unit per cell.
 
     >>> outline(torch.tensor([[False, True], [False, False]]))
     'M0 0H1M0 1H1M0 0V1M1 0V1'
@@ -64,8 +64,8 @@ def outline(mask: Bool[Tensor, "x y"]) -> str:
 
 def _runs(edges: np.ndarray) -> list[tuple[int, int, int]]:
     """Line number, start and end of every unbroken run of edges."""
-    found = []
+    runs = []
     for line, row in enumerate(edges):
         turns = np.flatnonzero(np.diff(np.pad((row != 0).astype(np.int8), 1)))
-        found += [(line, int(start), int(end)) for start, end in zip(turns[::2], turns[1::2], strict=True)]
-    return found
+        runs += [(line, int(start), int(end)) for start, end in zip(turns[::2], turns[1::2], strict=True)]
+    return runs

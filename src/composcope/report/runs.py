@@ -1,4 +1,4 @@
-"""The runs of a store as a report shows them: a row each, whatever its state, and its diagnosis if it has one."""
+"""The runs of a store as a report shows them: one row each, whatever its state, with its diagnosis if it has one."""
 
 import json
 import shlex
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from composcope.diagnosis import load_diagnosis
 from composcope.errors import BadInput
-from composcope.experiments.examine import is_diagnosed
+from composcope.experiments.run import Run
 from composcope.experiments.spec import Spec
-from composcope.experiments.store import Store
+from composcope.experiments.store import Record, Store
 from composcope.report.diagnosis_page import diagnosis_part, part_data
 from composcope.report.samples import Samples, run_samples
 from composcope.report.titles import title
@@ -20,28 +19,52 @@ from composcope.report.titles import title
 class RunRow:
     """A run in the report's table.
 
-    - `status`: done, failed, damaged or missing; `problem`: why, or why there is no diagnosis.
-    - `title` and `about`: what was trained, in words. `error`: the measures made at the end of training.
-    - `kind`, `shares`: what it does on held-out combinations, if that was judged; `composition`: whether these test it.
+    - `record`: the run as the store lists it, with status "missing" for one that a figure needs and the store lacks.
+    - `title` and `about`: what was trained, in words. `note`: why there is no diagnosis.
+    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `composition`: whether these test
+      composition.
     - `part`, `data`: what its diagnosis says and draws.
     """
 
-    run_id: str
-    status: str
-    spec: Mapping[str, Any]
-    provenance: Mapping[str, Any]
+    record: Record
     title: str
     about: str
-    error: Mapping[str, float]
-    problem: str = ""
+    note: str = ""
     kind: str = ""
     shares: Mapping[str, float] | None = None
     composition: bool = False
     part: Mapping[str, Any] | None = None
     data: Mapping[str, Any] | None = None
 
+    @property
+    def run_id(self) -> str:
+        return self.record.run_id
+
+    @property
+    def status(self) -> str:
+        return self.record.status
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        return self.record.spec
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        return self.record.provenance
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the run, or why it has no diagnosis."""
+        return self.record.problem or self.note
+
+    @property
+    def error(self) -> dict[str, float]:
+        """The measures made at the end of training."""
+        measured = self.record.measures.get("error", {})
+        return {name: float(value) for name, value in measured.items() if isinstance(value, int | float)}
+
     def get(self, *names: str) -> Any:
-        """A field of the spec, None if it has no such."""
+        """A field of the spec; None if it has none of that name."""
         return field(self.spec, *names)
 
     @property
@@ -55,8 +78,8 @@ class RunRow:
 
     @property
     def seconds(self) -> float:
-        found = self.provenance.get("seconds")
-        return float(found) if isinstance(found, int | float) else 0.0
+        seconds = self.provenance.get("seconds")
+        return float(seconds) if isinstance(seconds, int | float) else 0.0
 
     @property
     def settings(self) -> str:
@@ -65,7 +88,7 @@ class RunRow:
 
 
 def field(spec: Any, *names: str) -> Any:
-    """A nested value of plain data, None where the path ends early: what is stored may be anything."""
+    """A nested value of plain data; None where the path ends early, since a damaged store may hold anything."""
     for name in names:
         spec = spec.get(name) if isinstance(spec, Mapping) else None
     return spec
@@ -74,38 +97,34 @@ def field(spec: Any, *names: str) -> Any:
 def run_row(store: Store, run_id: str) -> RunRow:
     """The row of a stored run; nothing is trained or diagnosed for it."""
     record = store.record(run_id)
-    measured = record.measures.get("error", {})
-    error = {name: float(value) for name, value in measured.items() if isinstance(value, int | float)}
-    row = RunRow(run_id, record.status, record.spec, record.provenance, *told(record.spec), error, record.problem)
+    row = RunRow(record, *described(record.spec))
     if record.status != "done":
         return row
     try:
-        if not is_diagnosed(store, run_id):
-            return replace(row, problem=f"not diagnosed: {measure_command(store, run_id)}")
-        return _diagnosed(store, row)
-    except Exception as trouble:  # a file that cannot be read must not cost the reader the page
-        return replace(
-            row, problem=f"its diagnosis cannot be read ({_line(trouble)}): {measure_command(store, run_id)}"
-        )
+        if not store.has_diagnosis(run_id):
+            return replace(row, note=f"not diagnosed: {measure_command(store, run_id)}")
+        return _with_diagnosis(store, row)
+    except Exception as error:  # a file that cannot be read must not cost the reader the whole page
+        return replace(row, note=f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}")
 
 
 def missing_row(spec: Spec) -> RunRow:
     """The row of a run that a figure or claim needs and the store lacks."""
     data = spec.to_dict()
-    return RunRow(spec.run_id, "missing", data, {}, *told(data), {}, "not run yet")
+    return RunRow(Record(spec.run_id, "missing", data, {}, {}, "not run yet"), *described(data))
 
 
 def measure_command(store: Store, run_id: str) -> str:
-    """What diagnoses the run."""
+    """The command that diagnoses the run."""
     return f"composcope measure {run_id} --store {shlex.quote(str(store.folder))}"
 
 
-def told(spec: Mapping[str, Any]) -> tuple[str, str]:
+def described(spec: Mapping[str, Any]) -> tuple[str, str]:
     """A run's title, and in short its decoder's sizes, its task and its hole."""
     try:
         known = Spec.from_dict(spec)
         name, task = title(known), known.task.to_dict(defaults=False)
-    except BadInput:  # a plugin that is not loaded, or no spec at all
+    except BadInput:  # a plugin that is not loaded, or not a spec at all
         kinds = [field(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
         name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", field(spec, "task")
     about = [brief(field(spec, "decoder")), brief(task, words=True), f"{brief(field(spec, 'holdout'))} held out"]
@@ -113,7 +132,7 @@ def told(spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def brief(part: Any, words: bool = False) -> str:
-    """A component's kind and numbers, and its settings in words if wanted.
+    """A component's kind and numbers, and with `words` its settings that are words.
 
     >>> brief({"kind": "cnn", "depth": 3, "width": 24, "batch_norm": False, "output": "linear"})
     'cnn depth 3 width 24'
@@ -130,29 +149,29 @@ def brief(part: Any, words: bool = False) -> str:
     return " ".join([str(part.get("kind")), *shown])
 
 
-def _diagnosed(store: Store, row: RunRow) -> RunRow:
-    found = load_diagnosis(store.diagnosis_folder(row.run_id))
-    shown, trouble = _samples(store, row.run_id)
-    part = diagnosis_part(found, shown)
-    if trouble:
-        part["notes"] = {**part["notes"], "samples": trouble}
-    judged = found.verdict
+def _with_diagnosis(store: Store, row: RunRow) -> RunRow:
+    diagnosis = store.diagnosis(row.run_id)
+    samples, problem = _samples(store, row.run_id)
+    part = diagnosis_part(diagnosis, samples)
+    if problem:
+        part["notes"] = {**part["notes"], "samples": problem}
+    verdict = diagnosis.verdict
     return replace(
         row,
-        kind=judged.kind if judged else "",
-        shares=judged.shares if judged else None,
-        composition=len(found.factors) > 1 and found.certificate.startswith("composition"),
+        kind=verdict.kind if verdict else "",
+        shares=verdict.shares if verdict else None,
+        composition=len(diagnosis.factors) > 1 and diagnosis.certificate.startswith("composition"),
         part=part,
-        data=part_data(found, shown),
+        data=part_data(diagnosis, samples),
     )
 
 
 def _samples(store: Store, run_id: str) -> tuple[Samples | None, str]:
-    """What the run draws at some held-out combinations, or why that cannot be told."""
+    """What the run draws at some held-out combinations, or why that cannot be shown."""
     try:
-        return run_samples(store, run_id), ""
-    except Exception as trouble:  # as above: weights that are damaged, a plugin that is not loaded
-        return None, f"no images to show: {_line(trouble)}"
+        return run_samples(Run(store.spec(run_id), store)), ""
+    except Exception as error:  # damaged weights, or a plugin that is not loaded; the diagnosis is shown all the same
+        return None, f"no images to show: {_line(error)}"
 
 
 def _line(error: Exception) -> str:

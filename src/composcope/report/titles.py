@@ -1,4 +1,4 @@
-"""Runs told apart in a few words: what is coded how, drawn by what, trained on what."""
+"""A run in a few words: its code, its decoder, its training set."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,16 +28,16 @@ def title(spec: Spec) -> str:
 
 
 def titles(specs: Sequence[Spec]) -> list[str]:
-    """Their titles; where several are the same, with the settings in which those runs differ."""
+    """Their titles; where several are the same, followed by the settings in which those runs differ."""
     plain = [title(spec) for spec in specs]
     often = Counter(plain)
-    found = []
+    distinct = []
     for spec, name in zip(specs, plain, strict=True):
-        rivals = [flatten(other.to_dict()) for other, same in zip(specs, plain, strict=True) if same == name]
+        namesakes = [flatten(other.to_dict()) for other, same in zip(specs, plain, strict=True) if same == name]
         own = flatten(spec.to_dict())
-        told = [f"{key} {own[key]}" for key in own if any(rival.get(key) != own[key] for rival in rivals)]
-        found.append(f"{name} ({', '.join(told)})" if often[name] > 1 and told else name)
-    return found
+        different = [f"{key} {own[key]}" for key in own if any(other.get(key) != own[key] for other in namesakes)]
+        distinct.append(f"{name} ({', '.join(different)})" if often[name] > 1 and different else name)
+    return distinct
 
 
 def _code(encoding: Encoding) -> str:

@@ -50,6 +50,8 @@ def test_blocks_of_factors_are_found():
     assert independent_blocks((x + z) * (y + t), factors) == (("x", "z"), ("y", "t"))
     assert independent_blocks((x + y * t) * z, factors) == (("x", "y", "t"), ("z",))
     assert independent_blocks(x + y + z + t, factors) == (("x", "y", "z", "t"),)
+    several = torch.stack([x * y * z * t, (x + z) * y * t], -1)
+    assert independent_blocks(several, factors) == (("x", "z"), ("y",), ("t",))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

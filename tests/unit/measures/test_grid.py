@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.grid import grid_index, grid_steps, on_grid, wraps
+from composcope.measures.grid import grid_index, grid_order, grid_steps, on_grid, wraps
 
 from .scenes import plane
 
@@ -34,3 +34,13 @@ def test_steps_are_symmetric_and_infinite_off_the_grid():
     assert torch.equal(steps, steps.T)
     assert steps[0, 7].item() == 4
     assert torch.isinf(steps[-1]).all()
+
+
+def test_grid_order_sorts_any_rows_with_the_first_factor_slowest():
+    factors = plane(3, 4)
+    grid = latent_grid(factors)
+    rows = torch.randperm(12, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(grid[rows][grid_order(grid[rows], factors)], grid)
+    assert grid_order(grid, factors).tolist() == list(range(12))
+    some = grid[rows[:7]]
+    assert some[grid_order(some, factors)].tolist() == sorted(some.tolist())

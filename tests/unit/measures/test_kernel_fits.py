@@ -2,39 +2,9 @@ import pytest
 import torch
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.kernel_fits import fit_gram, fit_outputs
-from composcope.measures.kernels import binary_kernel, cosine_kernel, product_kernel
+from composcope.measures.kernel_fits import fit_outputs
 
 from .scenes import bumps, normal, plane, rng, square
-
-
-def test_a_gram_matrix_gives_its_own_lengths_back():
-    factors = plane(9)
-    grid = latent_grid(factors)
-    gram = product_kernel(grid, factors, {"x": 1 / 2**0.5, "y": 4 / 2**0.5})
-    fit = fit_gram(gram, grid, factors, "factorized", rng())
-    assert fit.lengths == {"x": 1.0, "y": 4.0}
-    assert fit.score == pytest.approx(1)
-    radial = fit_gram(gram, grid, factors, "radial", rng())
-    assert radial.lengths["x"] == radial.lengths["y"]
-    assert radial.score < 0.9
-
-
-def test_the_or_kernel_is_recognised_as_such():
-    factors = plane(9)
-    grid = latent_grid(factors)
-    gram = binary_kernel(grid, factors, 2**0.5)
-    assert fit_gram(gram, grid, factors, "radial", rng(), combine="or").score == pytest.approx(1)
-    assert fit_gram(gram, grid, factors, "radial", rng(), combine="product").score < 0.9
-
-
-def test_bump_cosines_are_a_radial_gaussian_of_length_sqrt_2_sigma():
-    factors = plane(16)
-    grid, inside = square(factors, 5, 10)
-    lengths = (0.7, 1.0, 2**0.5, 2.0, 2.8)
-    fit = fit_gram(cosine_kernel(bumps(grid[inside], 16)), grid[inside], factors, "radial", rng(), lengths=lengths)
-    assert fit.lengths["x"] == 2**0.5
-    assert fit.score > 0.999
 
 
 def test_smooth_outputs_are_predicted_in_the_hole_and_noise_is_not():
@@ -93,5 +63,3 @@ def test_too_few_points_are_refused():
     grid, heldout = square(factors, 1, 1)
     with pytest.raises(ValueError, match="4 distinct seen"):
         fit_outputs(torch.zeros(4, 1), grid, heldout, factors, "radial", rng())
-    with pytest.raises(ValueError, match="6 points"):
-        fit_gram(torch.eye(4), grid, factors, "radial", rng())

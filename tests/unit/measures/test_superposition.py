@@ -53,7 +53,7 @@ def test_shared_means_work_for_three_factors_and_refuse_a_value_never_seen():
 def test_parts_of_another_shape_are_refused():
     with pytest.raises((ValueError, TypeError)):
         superposition(torch.zeros(2, 1, 4, 4), [torch.zeros(2, 1, 3, 3)], rng())
-    with pytest.raises(ValueError, match="one part a factor"):
+    with pytest.raises(ValueError, match="one part per factor"):
         superposition(torch.zeros(2, 1, 4, 4), [], rng())
 
 

@@ -8,10 +8,8 @@ import pytest
 import torch
 
 import composcope as cs
-from composcope.experiments.run import run
+from composcope.experiments.run import Run, run
 from composcope.measures.error import mse
-from composcope.paper.evidence import Run
-from composcope.paper.similarity import parts_alone
 from composcope.report.explorer import explorer_data, write_explorer
 from composcope.report.titles import title, titles
 
@@ -30,7 +28,7 @@ def trained(store):
 
     def train(spec):
         run(spec, store)
-        return Run(store, spec)
+        return Run(spec, store)
 
     return train
 
@@ -43,8 +41,8 @@ def test_images_and_errors_are_those_of_the_run(trained, tiny_spec):
     assert task["sizes"] == [8, 8]
     assert pixels(task["truth"]) == pytest.approx(one.truth[:, 0].numpy(), abs=1 / 254)
     step = (told["outputs"]["high"] - told["outputs"]["low"]) / 254
-    assert pixels(told["outputs"]) == pytest.approx(one.images[:, 0].numpy(), abs=0.51 * step)
-    assert unpacked(told["error"]) == pytest.approx(mse(one.images, one.truth).numpy())
+    assert pixels(told["outputs"]) == pytest.approx(one.draw()[:, 0].numpy(), abs=0.51 * step)
+    assert unpacked(told["error"]) == pytest.approx(mse(one.draw(), one.truth).numpy())
     assert unpacked(told["heldout"]).reshape(8, 8)[2:6, 2:6].all()
     assert unpacked(told["heldout"]).sum() == 16
 
@@ -53,7 +51,7 @@ def test_the_prediction_is_the_sum_of_what_each_factor_gives_alone(trained, tiny
     one = trained(tiny_spec)
     told = explorer_data([one])["runs"][0]["prediction"]
     point = 3 * 8 + 5
-    x_part, y_part = parts_alone(one, [point])
+    x_part, y_part = one.parts_alone([point])
     expected = 1 - (x_part + y_part)[0, 0].numpy()
     shown = [pixels(part["images"])[unpacked(part["rows"])[point]] for part in told["parts"]]
     assert told["base"] + told["sign"] * sum(shown) == pytest.approx(expected, abs=0.02)

@@ -50,7 +50,7 @@ def test_arrays_keep_what_is_no_number():
 
 
 def test_a_type_that_no_browser_has_is_refused():
-    with pytest.raises(ValueError, match="no type for int64"):
+    with pytest.raises(ValueError, match="cannot hold arrays of type int64"):
         packed(np.arange(3))
 
 

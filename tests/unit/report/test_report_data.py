@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import composcope as cs
-from composcope.experiments.examine import measure_run
+from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.run import run
+from composcope.experiments.store import Record
 from composcope.report.answer import GROUPS, answer, explored, group, who_composes
 from composcope.report.report import command, missing_specs, write_report
 from composcope.report.runs import RunRow, run_row
@@ -91,8 +92,8 @@ def test_runs_in_every_state_say_what_is_the_matter(page, runs):
 
 
 def test_nothing_is_diagnosed_for_a_report(page, runs):
-    assert not runs.diagnosis_folder(UNDIAGNOSED.run_id).exists()
-    assert (runs.diagnosis_folder(BROKEN.run_id) / "arrays.npz").read_bytes() == b"torn"
+    assert not runs.has_diagnosis(UNDIAGNOSED.run_id)
+    assert (runs.folder / BROKEN.run_id / "measures" / "diagnosis.npz").read_bytes() == b"torn"
 
 
 def test_the_same_store_gives_the_same_bytes(page, runs, tmp_path):
@@ -171,9 +172,9 @@ def row(group_of, kind, seed=0, depth=1, **more):
     }
     spec = {"decoder": {"kind": "cnn", "depth": depth}, "seed": seed, **specs[group_of]}
     shares = {"composer": 1.0 if kind == "composes" else 0.25, "superposer": 0.0 if kind == "composes" else 0.75}
-    told = {"title": group_of, "about": "", "error": {}, "kind": kind, "shares": shares, "composition": True, **more}
+    told = {"title": group_of, "about": "", "kind": kind, "shares": shares, "composition": True, **more}
     part = {"factors": ("x", "y"), "samples": [1]}
-    return RunRow(f"{group_of}-{depth}-{seed}", "done", spec, {}, part=part, **told)
+    return RunRow(Record(f"{group_of}-{depth}-{seed}", "done", spec, {}, {}), part=part, **told)
 
 
 def test_groups_follow_from_the_spec():

@@ -5,21 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
-from torch.func import jvp
 
-from composcope.diagnosis.layers import Geometry, LayerDiagnosis
+from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.diagnosis.truth import true_geometry
 from composcope.experiments.run import Run
-from composcope.measures.geometry import differentiable, metric_tensor, volume_element, volume_summary
-from composcope.measures.geometry import factorization as factorization_of
 from composcope.measures.probes import linear_probes
 from composcope.papers.forced_rendering.base import CODES
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of
 from composcope.study.statistics import interval
-from composcope.tasks.base import Task
 
 OTHERS = "other decoders"
 
@@ -188,19 +185,5 @@ def true_images(run: Run) -> LayerDiagnosis:
     """The true images as if they were a layer: what a perfect decoder ends with."""
     task, latents, heldout = run.spec.task, run.split.latents, run.split.mask
     probe = linear_probes(run.truth, latents, task.factors, heldout, seed=run.spec.seed)
-    geometry = true_geometry(task, heldout)
+    geometry = true_geometry(task, latents, heldout)
     return LayerDiagnosis("true images", "", task.image_shape, geometry, probe, None, None, None)
-
-
-def true_geometry(task: Task, inside: Bool[Tensor, "points"]) -> Geometry:
-    """The exact geometry of the true images; its volumes are compared inside and outside a region of the grid.
-
-    The gap is not 0 even for a square in the middle, since the frame cuts bumps near the border.
-    """
-    latents, axes = task.grid(), differentiable(task.factors)
-    tangents = torch.eye(latents.shape[1])[list(axes)]
-    slopes = [jvp(task.render, (latents,), (tangent.expand_as(latents),))[1].flatten(1) for tangent in tangents]
-    metric = metric_tensor(torch.stack(slopes, -1))
-    volume = volume_element(metric)
-    names = tuple(task.factors[axis].name for axis in axes)
-    return Geometry("exact", names, metric, volume, volume_summary(volume, inside), factorization_of(metric))

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
+from composcope.diagnosis.truth import true_geometry
 from composcope.experiments.run import Run
 from composcope.measures.geometry import FLOOR
 from composcope.measures.grid import grid_sizes, on_grid
@@ -17,7 +18,6 @@ from composcope.papers.forced_rendering.layers import (
     by_layer,
     group_and_label,
     nan_if_none,
-    true_geometry,
     volume_gap,
 )
 from composcope.study.evidence import Evidence
@@ -140,7 +140,7 @@ def evenness(evidence: Evidence) -> Evenness:
     """The volume element of every kind of run, layer by layer, and that of a perfect decoder's images."""
     run = evidence.any_run
     task, heldout = run.spec.task, heldout_map(run)
-    true = logs(true_geometry(task, run.split.mask).volume, grid_sizes(task.factors))
+    true = logs(true_geometry(task, run.split.latents, run.split.mask).volume, grid_sizes(task.factors))
     return Evenness(
         maps=dict(zip(evidence, volumes(evidence).networks, strict=True)),
         spreads={key: torch.stack([spreads(run) for run in runs]) for key, runs in evidence.items()},

@@ -33,7 +33,7 @@
     return clamp(Math.log(error / low) / Math.log(high / low) || 0, 0, 1);
   }
 
-  // What is shown: the opened run and its task, the point as grid places, the layer and the unit.
+  // What is shown: the opened run and its task, the point as grid indices, the layer and the unit.
   const now = { run: null, task: null, x: 0, y: 0, layer: null, unit: 0 };
   const at = () => now.x * now.task.sizes[1] + now.y;
 
@@ -151,7 +151,7 @@
     const state = held ? "held out" : trained ? "seen" : "not in the training set";
     const error = run.error.values[point];
     const off = run.position_error ? run.position_error.values[point] : NaN;
-    const place = Number.isNaN(off) ? "nowhere" : off < 0.1 ? "in place" : `${off.toFixed(1)} pixels off`;
+    const place = Number.isNaN(off) ? "nowhere" : off < 0.1 ? "at the true position" : `${off.toFixed(1)} pixels off`;
     const match = run.match ? run.match.values[point] : NaN;
     say("where", named(point));
     say("state", state);
@@ -263,7 +263,7 @@
       const start = now.unit * now.run.error.values.length;
       colourMap(maps.tuning, pictures.tables.cividis, (point) => (stack.values[start + point] * 255) / 254);
       say("unit", String(units[now.unit]));
-      say("unit-rank", `no. ${now.unit + 1} of the ${units.length} liveliest`);
+      say("unit-rank", `no. ${now.unit + 1} of the ${units.length} most variable`);
       say("tuning-low", number(ranges[now.unit][0]));
       say("tuning-high", number(ranges[now.unit][1]));
     }
@@ -278,12 +278,12 @@
     return cache.get(value);
   }
 
-  let wanted = 0;
+  let requested = 0;
   async function showRun(index) {
-    wanted = index;
-    const told = data.runs[index];
-    const [run, task] = await Promise.all([opened(told), opened(data.tasks[told.task])]);
-    if (wanted !== index) return; // another run was chosen meanwhile
+    requested = index;
+    const chosen = data.runs[index];
+    const [run, task] = await Promise.all([opened(chosen), opened(data.tasks[chosen.task])]);
+    if (requested !== index) return; // another run was chosen meanwhile
     const before = now.task;
     const layer = now.layer;
     Object.assign(now, { run, task, layer: null });
@@ -333,10 +333,10 @@
     const radio = Object.assign(document.createElement("input"), { type: "radio", name: "explorer-run", value: index, checked: index === 0 });
     const title = Object.assign(document.createElement("span"), { className: "run-title", textContent: run.title });
     const { heldout_mse: error, accuracy } = run.numbers;
-    const told = [error === null ? "nothing held out" : `held-out error ${exponent(error)}`];
-    if (accuracy !== null && accuracy !== undefined) told.push(`${Math.round(100 * accuracy)} % in place`);
+    const lines = [error === null ? "nothing held out" : `held-out error ${exponent(error)}`];
+    if (accuracy !== null && accuracy !== undefined) lines.push(`${Math.round(100 * accuracy)} % within 1 pixel`);
     const facts = Object.assign(document.createElement("span"), { className: "run-facts muted small" });
-    facts.append(...told.map((text) => Object.assign(document.createElement("span"), { textContent: text })));
+    facts.append(...lines.map((text) => Object.assign(document.createElement("span"), { textContent: text })));
     label.append(radio, title, facts);
     radio.addEventListener("change", () => showRun(index));
     root.querySelector(".runs").append(label);

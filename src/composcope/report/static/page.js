@@ -1,6 +1,6 @@
 "use strict";
 
-// The theme: as the system has it, light or dark; the button goes round and the choice is kept where that is allowed.
+// The theme: as the system has it, light or dark; the button cycles through them and the choice is remembered where that is allowed.
 (() => {
   const root = document.documentElement;
   const button = document.getElementById("theme");
@@ -13,7 +13,7 @@
   button.hidden = false;
   button.addEventListener("click", () => {
     root.dataset.theme = order[(order.indexOf(root.dataset.theme) + 1) % order.length];
-    try { localStorage.setItem("composcope-theme", root.dataset.theme); } catch { /* not kept */ }
+    try { localStorage.setItem("composcope-theme", root.dataset.theme); } catch { /* not remembered */ }
     show();
   });
   show();
@@ -82,7 +82,7 @@
   }
 })();
 
-// Rows that open: a run's diagnosis is put in place and drawn when it is first asked for.
+// Rows that open: a run's diagnosis is inserted and drawn when it is first opened.
 (() => {
   for (const button of document.querySelectorAll("button[aria-controls][aria-expanded]")) {
     button.addEventListener("click", () => {

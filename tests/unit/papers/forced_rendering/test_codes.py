@@ -7,7 +7,7 @@ import pytest
 import torch
 from matplotlib.colors import to_hex
 
-from composcope.diagnosis.outputs import Errors
+from composcope.diagnosis.errors import Errors
 from composcope.factors import Factor, latent_grid
 from composcope.measures.error import ByDistance
 from composcope.papers.forced_rendering import codes, similarity

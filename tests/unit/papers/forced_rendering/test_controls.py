@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from composcope.diagnosis.truth import true_geometry
 from composcope.experiments.run import Run
 from composcope.holdouts import Nothing
 from composcope.papers.forced_rendering import controls
 from composcope.papers.forced_rendering.base import base_spec, sizes_of
 from composcope.papers.forced_rendering.codes.plan import bump_alone
 from composcope.papers.forced_rendering.controls import numbers, plan
-from composcope.papers.forced_rendering.layers import true_geometry
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.study.drawing import MARK
 
@@ -32,7 +32,7 @@ def test_a_region_that_is_the_hole_has_the_runs_own_numbers(bump):
     assert region.accuracy == (bump.error["accuracy"], bump.error["seen_accuracy"])
     assert region.share[0] == pytest.approx(bump.error["heldout_mse"] / bump.error["blank_mse"], rel=0.02)
     gap = bump.diagnosis.layers["image"].geometry.volumes.gap
-    true = true_geometry(bump.spec.task, bump.split.mask).volumes.gap
+    true = true_geometry(bump.spec.task, bump.split.latents, bump.split.mask).volumes.gap
     assert region.volume_gap == pytest.approx(gap - true)
 
 
@@ -87,7 +87,7 @@ def perfect_run(holdout, seed: int, volume_inside: float) -> Run:
     spec = base_spec(TINY, "bump", seed, holdout)
     task = spec.task
     inside = HOLE.contains(task.grid(), task.factors)
-    geometry = true_geometry(task, inside)
+    geometry = true_geometry(task, task.grid(), inside)
     volume = torch.where(inside, geometry.volume * volume_inside, geometry.volume)
     layers = {"image": SimpleNamespace(geometry=SimpleNamespace(volume=volume))}
     blurred = task.render(task.grid()) * 0.9

@@ -9,6 +9,7 @@ import torch
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from composcope.diagnosis.truth import true_geometry
 from composcope.papers.forced_rendering import layers, volumes
 from composcope.papers.forced_rendering.base import base_spec
 from composcope.papers.forced_rendering.drawing_layers import SCALE, draw_profiles, draw_relative, draw_volumes
@@ -160,7 +161,7 @@ def test_evenness_compares_kinds_of_runs_with_the_true_images():
     rows = evenness.table()
     assert [row["runs"] for row in rows[2:]] == ["none", "none", "true images"]
     assert rows[3]["held-out minus seen"] == pytest.approx(-1)
-    truth = layers.true_geometry(even.spec.task, even.split.mask)
+    truth = true_geometry(even.spec.task, even.split.latents, even.split.mask)
     assert rows[-1]["held-out minus seen"] == pytest.approx(truth.volumes.gap)
     figure = draw_evenness(evenness, {Depth("bump", 1): "cured", "none": "not cured"})
     assert np.allclose(titled(figure, titles(figure)[1]).images[0].get_array(), evenness.truth.numpy().T)
@@ -181,7 +182,7 @@ def test_the_true_volume_gap_is_the_closed_form():
     inside[3:6, 3:6] = True
     logs = metric.sqrt().log10()
     expected = (logs[inside].mean() - logs[~inside].mean()).item()
-    assert layers.true_geometry(task, inside.flatten()).volumes.gap == pytest.approx(expected, abs=1e-5)
+    assert true_geometry(task, task.grid(), inside.flatten()).volumes.gap == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("preset", [QUICK, PAPER], ids=lambda preset: preset.name)

@@ -28,7 +28,7 @@ def bump(gather) -> Run:
 
 def test_parts_alone_sum_to_what_the_diagnosis_compares(bump):
     held = bump.split.mask.nonzero()[:, 0].tolist()
-    x, y = numbers.parts_alone(bump, held)
+    x, y = bump.parts_alone(held)
     outputs = bump.spec.task.foreground(bump.draw()[held])
     correlations = shape_correlation(outputs, x + y)
     assert torch.allclose(correlations, bump.diagnosis.superposition.parts.correlations.double(), atol=1e-5)
@@ -37,7 +37,7 @@ def test_parts_alone_sum_to_what_the_diagnosis_compares(bump):
 def test_x_alone_does_not_depend_on_y(bump):
     grid = bump.split.latents
     rows = [row for row in range(len(grid)) if grid[row, 0] == 3]
-    x, y = numbers.parts_alone(bump, rows)
+    x, y = bump.parts_alone(rows)
     assert torch.allclose(x, x[:1].expand_as(x), atol=1e-6)
     assert not torch.allclose(y, y[:1].expand_as(y), atol=1e-6)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from composcope.diagnosis.outputs import additive_cross
+from composcope.diagnosis.truth import additive_cross
 from composcope.experiments.run import Run
 from composcope.measures.complexity import Complexity, pixel_complexity
 from composcope.papers.forced_rendering.base import CODES, sizes_of

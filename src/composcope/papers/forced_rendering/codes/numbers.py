@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from composcope.diagnosis.outputs import Errors
+from composcope.diagnosis.errors import Errors
 from composcope.encodings import Encoding
 from composcope.experiments.run import Run
 from composcope.factors import Latents

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from composcope.experiments.run import Run, outputs
+from composcope.diagnosis.errors import mean_over
+from composcope.diagnosis.truth import true_geometry
+from composcope.experiments.run import Run
 from composcope.holdouts import Holdout
-from composcope.measures.error import mse, position_accuracy
 from composcope.measures.geometry import volume_summary
 from composcope.measures.grid import on_grid
 from composcope.papers.forced_rendering.base import sizes_of
-from composcope.papers.forced_rendering.layers import true_geometry
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of
@@ -35,39 +35,17 @@ class Region:
 
 def region(run: Run, inside: Bool[Tensor, "n"]) -> Region:
     """The same numbers for every kind of run; the image encoder's are of codes."""
-    shares, positions = point_shares(run), point_positions(run)
+    shares, placed = point_shares(run), run.point_errors.placed
     return Region(
         share=(shares[inside].mean().item(), shares[~inside].mean().item()),
-        accuracy=(_accuracy(run, positions, inside), _accuracy(run, positions, ~inside)),
+        accuracy=(mean_over(placed, inside) or 0.0, mean_over(placed, ~inside) or 0.0),
         volume_gap=volume_gap(run, inside),
     )
 
 
-def read_codes(run: Run) -> Float[Tensor, "n units"] | None:
-    """The codes that the run reads from the true images; None for a run that only draws."""
-    return None if run.reader is None else outputs(run.reader, run.truth)
-
-
 def point_shares(run: Run) -> Float[Tensor, "n"]:
     """MSE of every image over that of a blank one; of every code over that of a code of zeros."""
-    read = read_codes(run)
-    if read is None:
-        blank = run.spec.task.blank(len(run.truth))
-        return mse(run.draw(), run.truth).double() / mse(blank, run.truth).double()
-    codes = run.spec.encoding.encode(run.split.latents, run.spec.task.factors)
-    return (read - codes).double().square().sum(1) / codes.double().square().sum(1)
-
-
-def point_positions(run: Run) -> Float[Tensor, "n 2"]:
-    """The position in each drawn image, or the one that each code stands for."""
-    read = read_codes(run)
-    if read is None:
-        return run.spec.task.locate(run.draw())
-    return run.spec.encoding.decode(read, run.spec.task.factors)
-
-
-def _accuracy(run: Run, positions: Tensor, where: Tensor) -> float:
-    return position_accuracy(positions[where], run.split.latents[where]) or 0.0
+    return run.point_errors.share
 
 
 def volume_gap(run: Run, inside: Bool[Tensor, "n"]) -> float | None:
@@ -75,7 +53,8 @@ def volume_gap(run: Run, inside: Bool[Tensor, "n"]) -> float | None:
     geometry = run.diagnosis.layers["image"].geometry if run.spec.decoder.draws else None
     if geometry is None:
         return None
-    gap, true = volume_summary(geometry.volume, inside).gap, true_geometry(run.spec.task, inside).volumes.gap
+    gap = volume_summary(geometry.volume, inside).gap
+    true = true_geometry(run.spec.task, run.split.latents, inside).volumes.gap
     return None if gap is None or true is None else gap - true
 
 

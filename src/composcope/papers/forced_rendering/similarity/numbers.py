@@ -2,22 +2,15 @@
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from composcope.diagnosis.kernels import reference_kernels
 from composcope.experiments.run import Run
 from composcope.factors import Latents
 from composcope.measures.error import distance_to_seen, shape_correlation
 from composcope.measures.kernel_structure import block_score
-from composcope.measures.kernels import (
-    binary_kernel,
-    cosine_kernel,
-    heldout_seen_slice,
-    kernel_agreement,
-    overlap_kernel,
-    product_kernel,
-)
+from composcope.measures.kernels import cosine_kernel, heldout_seen_slice, kernel_agreement, overlap_kernel
 from composcope.papers.forced_rendering.base import spread_rows
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
@@ -25,20 +18,6 @@ from composcope.study.plan import label_of
 from composcope.tasks.base import Images
 
 KINDS = ("cosine", "l2", "overlap")
-
-
-def parts_alone(run: Run, rows: list[int]) -> list[Images]:
-    """D(x_super) and D(y_super) as foregrounds: one factor's code, and for the other the mean code of seen points."""
-    task, encoding = run.spec.task, run.spec.encoding
-    codes = encoding.encode(run.split.latents, task.factors)
-    sizes = encoding.code_sizes(task.factors)
-    mean = codes[~run.split.mask].mean(0).split(sizes)
-    own = codes[rows].split(sizes, 1)
-    images = []
-    for kept in range(len(sizes)):
-        pieces = [own[axis] if axis == kept else mean[axis].expand(len(rows), -1) for axis in range(len(sizes))]
-        images.append(task.foreground(run.draw_codes(torch.cat(pieces, 1))))
-    return images
 
 
 @dataclass(frozen=True)
@@ -72,7 +51,7 @@ def sums(evidence: Evidence) -> Sums:
     task = run.spec.task
     spread = spread_rows(run.split.latents, run.split.mask)
     rows = spread[:: max(1, len(spread) // 2)][:3]  # a diagonal of the hole: corner, middle, corner
-    x_part, y_part = parts_alone(run, rows)
+    x_part, y_part = run.parts_alone(rows)
     drawn = task.foreground(run.draw()[rows])
     return Sums(
         code="bump",
@@ -103,15 +82,9 @@ def _sum_scores(code: str, run: Run) -> dict[str, object]:
     }
 
 
-def reference_kernels(run: Run) -> dict[str, Float[Tensor, "n n"]]:
-    """The factorized kernels over the points of the run's matrices: by Kronecker deltas, and with the bump's width."""
-    latents, factors = run.split.latents[run.diagnosis.kernels.rows], run.spec.task.factors
-    width = float(getattr(run.spec.task, "sigma", 1.0))
-    return {
-        "binary": binary_kernel(latents, factors),
-        "binary smoothed": binary_kernel(latents, factors, width),
-        "product smoothed": product_kernel(latents, factors, width),
-    }
+def run_kernels(run: Run) -> dict[str, Float[Tensor, "n n"]]:
+    """The factorized kernels over the points of the run's matrices."""
+    return reference_kernels(run.spec.task, run.split.latents[run.diagnosis.kernels.rows])
 
 
 def true_agreement(run: Run) -> dict[str, float]:
@@ -120,8 +93,7 @@ def true_agreement(run: Run) -> dict[str, float]:
     held = run.split.mask[rows]
     cosines = heldout_seen_slice(cosine_kernel(run.spec.task.foreground(run.truth[rows])), held)
     return {
-        name: kernel_agreement(cosines, heldout_seen_slice(kernel, held))
-        for name, kernel in reference_kernels(run).items()
+        name: kernel_agreement(cosines, heldout_seen_slice(kernel, held)) for name, kernel in run_kernels(run).items()
     }
 
 
@@ -150,7 +122,7 @@ def heldout_similarity(evidence: Evidence) -> HeldoutSimilarity:
     hard = overlap_kernel(run.spec.task.foreground(run.draw()[measured.rows]))
     grams = {"cosine": measured.cosine, "soft overlap": measured.overlap, "overlap above 0.3": hard}
     similarities = {name: heldout_seen_slice(gram, held) for name, gram in grams.items()}
-    kernels = {name: heldout_seen_slice(kernel, held) for name, kernel in reference_kernels(run).items()}
+    kernels = {name: heldout_seen_slice(kernel, held) for name, kernel in run_kernels(run).items()}
     return HeldoutSimilarity(
         kernels=kernels,
         similarities=similarities,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.diagnosis.outputs import additive_cross
+from composcope.diagnosis.truth import additive_cross
 from composcope.experiments.run import Run
 from composcope.factors import absent
 from composcope.measures.error import shape_correlation

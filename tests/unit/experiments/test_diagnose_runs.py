@@ -9,7 +9,7 @@ import safetensors.torch
 from torch import nn
 
 import composcope as cs
-from composcope.experiments import examine
+from composcope.experiments import diagnose_runs
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WORLD = EXAMPLES / "own_decoder.toml"
@@ -22,7 +22,7 @@ def store(tmp_path):
 
 def test_a_stored_run_is_diagnosed_beside_its_untrained_twin(tiny_spec, store):
     result = cs.run(tiny_spec, store)
-    found = examine.diagnose_run(store, result.run_id)
+    found = diagnose_runs.diagnose_run(store, result.run_id)
     assert found.error.heldout_mse == pytest.approx(result.measures["error"]["heldout_mse"], rel=1e-5)
     assert found.error.accuracy == pytest.approx(result.measures["error"]["accuracy"])
     assert found.untrained is not None
@@ -32,7 +32,7 @@ def test_a_stored_run_is_diagnosed_beside_its_untrained_twin(tiny_spec, store):
 def test_measures_live_beside_the_run_and_in_the_frame(tiny_spec, store):
     result = cs.run(tiny_spec, store)
     before = store.weights(result.run_id)
-    found = examine.measure_run(store, result.run_id)
+    found = diagnose_runs.measure_run(store, result.run_id)
     again = cs.run(tiny_spec, store)
     assert again.measures["diagnosis"]["verdict"]["score"] == found.verdict.score
     assert store.frame()["diagnosis.verdict.kind"].tolist() == [found.verdict.kind]
@@ -42,15 +42,15 @@ def test_measures_live_beside_the_run_and_in_the_frame(tiny_spec, store):
 def test_a_control_that_only_reads_cannot_be_diagnosed(tiny_spec, store):
     result = cs.run(replace(tiny_spec, decoder=cs.ImageEncoder(width=4)), store)
     with pytest.raises(cs.BadInput, match="ImageEncoder draws no images"):
-        examine.diagnose_run(store, result.run_id)
+        diagnose_runs.diagnose_run(store, result.run_id)
 
 
 def test_a_strangers_module_is_made_and_given_its_weights(tmp_path):
     source = f"{EXAMPLES / 'own_decoder.py'}:make_sequential"
     weights = tmp_path / "weights.safetensors"
-    state = {name: value + 1 for name, value in examine.load_decoder(source).state_dict().items()}
+    state = {name: value + 1 for name, value in diagnose_runs.load_decoder(source).state_dict().items()}
     safetensors.torch.save_file(state, weights)
-    loaded = examine.load_decoder(source, weights)
+    loaded = diagnose_runs.load_decoder(source, weights)
     assert isinstance(loaded, nn.Module)
     assert all((loaded.state_dict()[name] == value).all() for name, value in state.items())
 
@@ -66,7 +66,7 @@ def test_a_strangers_module_is_made_and_given_its_weights(tmp_path):
 )
 def test_a_decoder_that_is_not_there_is_named(source, words):
     with pytest.raises(cs.BadInput) as complaint:
-        examine.load_decoder(source)
+        diagnose_runs.load_decoder(source)
     assert all(word in str(complaint.value) for word in words)
 
 
@@ -75,18 +75,18 @@ def test_weights_that_do_not_fit_are_refused(tmp_path):
     weights = tmp_path / "weights.safetensors"
     safetensors.torch.save_file({"other": nn.Linear(2, 2).weight.data}, weights)
     with pytest.raises(cs.BadInput, match="do not fit"):
-        examine.load_decoder(source, weights)
+        diagnose_runs.load_decoder(source, weights)
     weights.write_text("no tensors")
     with pytest.raises(cs.BadInput, match="do not fit"):
-        examine.load_decoder(source, weights)
+        diagnose_runs.load_decoder(source, weights)
     with pytest.raises(cs.BadInput, match="no file"):
-        examine.load_decoder(source, tmp_path / "nowhere")
+        diagnose_runs.load_decoder(source, tmp_path / "nowhere")
 
 
 def test_the_world_of_a_whole_spec_or_of_three_tables():
-    task, holdout, encoding = examine.world(WORLD)
+    task, holdout, encoding = diagnose_runs.read_task(WORLD)
     assert (task.size, holdout, encoding) == (16, cs.Square(4, 11), cs.Bump())
-    assert examine.world(EXAMPLES / "bump_cnn.toml")[1] == cs.Square(4, 11)
+    assert diagnose_runs.read_task(EXAMPLES / "bump_cnn.toml")[1] == cs.Square(4, 11)
 
 
 def test_diagnose_a_module_from_the_shell(composcope, tmp_path):

@@ -1,0 +1,49 @@
+"""The result of a diagnosis, as a value."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from composcope.diagnosis.errors import Errors
+from composcope.diagnosis.kernels import KernelReport
+from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.diagnosis.superposition import SuperpositionReport
+from composcope.measures.complexity import Complexity
+from composcope.oracles import Verdict
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a decoder does on held-out combinations, and what in it may be the reason.
+
+    - `verdict`: None where nothing is held out; `certificate`: what the split proves about itself.
+    - `layers`: by name, from "code" to "image"; `untrained`: the same of an untrained twin, if one was given.
+    - `notes`: what could not be measured or was measured another way, and why.
+    - `more`: quantities that have no field of their own, by key (see `diagnosis/quantities.py`).
+    """
+
+    factors: tuple[str, ...]
+    sizes: tuple[int, ...]
+    points: int
+    heldout: int
+    certificate: str
+    verdict: Verdict | None
+    error: Errors
+    superposition: SuperpositionReport | None
+    kernels: KernelReport
+    complexity: dict[str, Complexity] | None
+    layers: dict[str, LayerDiagnosis]
+    untrained: dict[str, LayerDiagnosis] | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """The verdict and the reasons as text for a terminal."""
+        from composcope.diagnosis.summary import summary
+
+        return summary(self)
+
+    def numbers(self) -> dict[str, Any]:
+        """Every single number, by measure: plain data, ready for JSON."""
+        from composcope.diagnosis.tables import numbers
+
+        return numbers(self)

@@ -1,0 +1,112 @@
+"""Whether held-out images are sums or blends of what was seen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from composcope.diagnosis.points import Points
+from composcope.encodings import Encoding
+from composcope.factors import Factor
+from composcope.measures.geometry import differentiable
+from composcope.measures.superposition import (
+    GapBlend,
+    Superposition,
+    edge_blend,
+    gap_blend,
+    shared_value_means,
+    superposition,
+)
+from composcope.tasks.base import Images
+
+Notes = dict[str, str]
+Codes = Float[Tensor, "n code"]
+Columns = Sequence[Bool[Tensor, "code"]]
+
+
+@dataclass(frozen=True)
+class SuperpositionReport:
+    """Whether held-out outputs are sums of what was seen; None where a number does not apply.
+
+    - `parts`: correlation with the sum of the outputs for one factor's code and the others' mean code.
+    - `means`: correlation with the sum, over factors, of the mean of seen outputs that share the factor's value.
+    - `blend`: for a single factor with distances, how near the outputs are to the blend of the gap's edges.
+    """
+
+    parts: Superposition | None
+    means: Superposition | None
+    blend: GapBlend | None
+
+
+def parts_alone(
+    draw: Callable[[Codes], Images], codes: Codes, columns: Columns, heldout: Bool[Tensor, "n"], rows: Tensor
+) -> list[Float[Tensor, "rows channels height width"]]:
+    """D(x_super), D(y_super), ...: one stack of images per factor, row by row those of `codes[rows]`.
+
+    - `draw`: codes -> images (or their foregrounds). `columns`: for each factor, which code units are its own.
+
+    In x_super only the factor x has its code; every other factor has the mean code of the seen points.
+    """
+    mean = codes[~heldout].mean(0)
+    return [draw(torch.where(own, codes[rows], mean)) for own in columns]
+
+
+def code_columns(encoding: Encoding, factors: Sequence[Factor]) -> list[Bool[Tensor, "code"]]:
+    """For each factor, which code units are its own."""
+    sizes = torch.tensor(encoding.code_sizes(factors))
+    owner = torch.arange(len(factors)).repeat_interleave(sizes)
+    return [owner == axis for axis in range(len(factors))]
+
+
+def inferred_columns(
+    codes: Codes, latents: Float[Tensor, "n factors"], factors: Sequence[Factor]
+) -> list[Bool[Tensor, "code"]] | None:
+    """The same from codes alone: a factor's units are constant wherever its value is. None if some unit has several."""
+    left = (codes != codes[0]).any(0)
+    columns = []
+    for axis in range(len(factors)):
+        values, member = latents[:, axis].unique(return_inverse=True)
+        first = torch.full((len(values),), len(codes)).scatter_reduce(0, member, torch.arange(len(codes)), "amin")
+        own = left & (codes == codes[first[member]]).all(0)
+        columns.append(own)
+        left = left & ~own
+    return None if left.any() else columns
+
+
+def superposition_report(
+    draw: Callable[[Codes], Images],
+    codes: Codes,
+    columns: Columns | None,
+    outputs: Images,
+    truth: Images,
+    points: Points,
+    generator: torch.Generator,
+    notes: Notes,
+) -> SuperpositionReport | None:
+    """Compare the held-out outputs with sums and blends. `draw`: codes -> foreground; `columns`: each factor's code."""
+    held = points.heldout
+    if not held.any():
+        notes["superposition"] = "no point is held out"
+        return None
+    parts = means = blend = None
+    if len(points.factors) > 1:
+        try:
+            seen_means = shared_value_means(outputs, points.latents, held, points.factors)
+            means = superposition(outputs[held], seen_means, generator)
+        except ValueError as error:
+            notes["superposition.means"] = str(error)
+        if columns is None:
+            notes["superposition.parts"] = "some code units depend on several factors; no factor has a code of its own"
+        else:
+            alone = parts_alone(draw, codes, columns, held, held.nonzero()[:, 0])
+            parts = superposition(outputs[held], alone, generator)
+    along = differentiable(points.factors)
+    if len(along) == 1:
+        try:
+            edges = edge_blend(truth, points.latents, held, points.factors, points.factors[along[0]].name)
+            blend = gap_blend(outputs[held], edges, truth[held])
+        except ValueError as error:
+            notes["superposition.blend"] = str(error)
+    return SuperpositionReport(parts, means, blend)

@@ -1,0 +1,138 @@
+"""Dataclasses to plain data and arrays, and back: what JSON and one .npz file can hold.
+
+A tree of plain data holds everything except the contents of tensors, which go into `arrays` under their path. The tree
+has each tensor's type and shape, so that a value can be rebuilt from the tree alone, with tensors without contents.
+Values are rebuilt from the types that the dataclasses declare: nothing that was read is ever run.
+"""
+
+import dataclasses
+import io
+import math
+import types
+import typing
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Arrays = dict[str, np.ndarray]
+
+
+def to_plain(value: Any, arrays: Arrays, inline: Sequence[str] = (), path: str = "") -> Any:
+    """Plain data for a value made of dataclasses, mappings, tuples, lists, tensors, numbers, text and None.
+
+    - `arrays`: filled with the contents of tensors, by path ("/layers/image/geometry/metric").
+    - `inline`: beginnings of paths whose tensors stay in the tree, as lists: short ones that a reader wants at once.
+
+    Numbers that are not finite become None. Tuple keys of mappings are joined by "*".
+
+    >>> arrays = {}
+    >>> to_plain({("x", "y"): torch.ones(2), "n": 3}, arrays)
+    {'x*y': {'tensor': 'float32', 'shape': [2]}, 'n': 3}
+    >>> list(arrays)
+    ['/x*y']
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {_text(key): to_plain(part, arrays, inline, f"{path}/{_text(key)}") for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_plain(part, arrays, inline, f"{path}/{index}") for index, part in enumerate(value)]
+    if isinstance(value, Tensor):
+        note = {"tensor": str(value.dtype).removeprefix("torch."), "shape": list(value.shape)}
+        if path.startswith(tuple(inline)):
+            return {**note, "values": to_plain(value.detach().flatten().tolist(), {})}
+        arrays[path] = value.detach().cpu().numpy()
+        return note
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def from_plain(kind: Any, data: Any, arrays: Arrays, path: str = "") -> Any:
+    """The value of this type that `to_plain` turned into `data` and `arrays`.
+
+    A field that the data lack (since it was added later) takes its default. A tensor that `arrays` lack is made on the
+    "meta" device: it has its type and shape but no contents.
+    """
+    if path in arrays:
+        return torch.from_numpy(arrays[path])
+    if isinstance(data, dict) and isinstance(data.get("tensor"), str):
+        return _tensor(data)
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        options = [option for option in inner if option is not type(None)]
+        return None if data is None else from_plain(options[0], data, arrays, path)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _dataclass(kind, data, arrays, path)
+    if origin in (dict, Mapping):
+        return {
+            key if inner[0] is str else tuple(key.split("*")): from_plain(inner[1], part, arrays, f"{path}/{key}")
+            for key, part in data.items()
+        }
+    if origin in (tuple, list, Sequence):
+        same = origin is not tuple or inner[-1] is Ellipsis
+        parts = [
+            from_plain(inner[0 if same else index], part, arrays, f"{path}/{index}") for index, part in enumerate(data)
+        ]
+        return parts if origin is list else tuple(parts)
+    return math.nan if data is None and kind is float else data
+
+
+def _dataclass(kind: type, data: Mapping[str, Any], arrays: Arrays, path: str) -> Any:
+    fields, hints = dataclasses.fields(kind), _hints(kind)
+    known = {
+        field.name: from_plain(hints[field.name], data[field.name], arrays, f"{path}/{field.name}")
+        for field in fields
+        if field.name in data or f"{path}/{field.name}" in arrays
+    }
+    if len(known) < len(fields):  # the constructor supplies defaults, and derives the fields that it derives
+        return kind(**{field.name: known[field.name] for field in fields if field.init and field.name in known})
+    # Otherwise the fields are restored as they were: to derive them again would need tensors that may have no contents.
+    value: Any = object.__new__(kind)
+    for name, part in known.items():
+        object.__setattr__(value, name, part)
+    return value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _tensor(note: Mapping[str, Any]) -> Tensor:
+    """A tensor from its note in the tree: with the values that are there, or on the "meta" device."""
+    dtype: torch.dtype = getattr(torch, note["tensor"])
+    if "values" not in note:
+        return torch.empty(note["shape"], dtype=dtype, device="meta")
+    numbers = [math.nan if number is None else number for number in note["values"]]
+    return torch.tensor(numbers, dtype=dtype).reshape(note["shape"])
+
+
+def _text(key: Any) -> str:
+    return "*".join(key) if isinstance(key, tuple) else str(key)
+
+
+def pack_arrays(arrays: Arrays) -> bytes:
+    """The arrays as the contents of a compressed .npz file: the same arrays give the same bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, unlike what numpy.savez writes
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+    return content.getvalue()
+
+
+def unpack_arrays(content: bytes) -> Arrays:
+    """The arrays of a .npz file's contents; ValueError if it is not one, or holds anything but plain arrays."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"not a file of arrays: {error}") from None
