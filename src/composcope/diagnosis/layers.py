@@ -69,6 +69,7 @@ class LayerDiagnosis:
     """One layer's numbers; None where they could not be measured, for which the diagnosis has a note.
 
     - `more`: quantities that have no field of their own, by key (see `diagnosis/quantities.py`).
+    - `differences`: the geometry by differences on the grid, whether or not `geometry` is exact.
     """
 
     name: str
@@ -80,6 +81,7 @@ class LayerDiagnosis:
     linear_factorization: VarianceShares | None
     manifold: Embedding | None
     more: dict[str, Any] = field(default_factory=dict)
+    differences: Geometry | None = None
 
 
 def geometry_of(metric: Metric, method: Method, factors: Sequence[Factor], heldout: Bool[Tensor, "points"]) -> Geometry:
@@ -127,11 +129,8 @@ class LayerAccumulator:
         self.effects: dict[Term, float] = {}
         self.scores: list[tuple[Tensor, Tensor, Tensor]] = []
         self.shown = torch.zeros(0), torch.zeros(0).long(), torch.zeros(0, len(points.latents))
-        # A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
-        # derivative is 0 though its values change. Only differences on the grid can tell, so they are made as well.
-        flat = exact is not None and (exact.diagonal(dim1=1, dim2=2) == 0).all(0).any()
-        needed = points.full and axes > 0 and (exact is None or flat or not exact.isfinite().all())
-        self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if needed else None
+        known = points.full and axes > 0
+        self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if known else None
 
     def add(self, part: Part) -> None:
         self.gram += gram_matrix(part.values[self.points.sample])
@@ -175,12 +174,15 @@ class LayerAccumulator:
             self._tuning() if finite and self.scores else None,
             shares_of(self.effects) if varies and self.effects else None,
             manifold,
+            differences=self._differences(),
         )
 
     def _geometry(self) -> Geometry | None:
         """The exact metric, unless the layer changes along an axis where its derivative is 0 or not finite."""
         exact, metric = self.exact, self.exact
         method: Method = "exact"
+        # A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
+        # derivative is 0 though its values change. Only differences on the grid can tell.
         if self.metric is not None:
             changes = self.metric.diagonal(dim1=1, dim2=2).sum(0) > 0
             unusable = exact is None or not exact.isfinite().all()
@@ -189,6 +191,11 @@ class LayerAccumulator:
         if metric is None or metric.shape[-1] == 0:
             return None
         return geometry_of(metric, method, self.points.factors, self.points.heldout)
+
+    def _differences(self) -> Geometry | None:
+        if self.metric is None:
+            return None
+        return geometry_of(self.metric, "differences", self.points.factors, self.points.heldout)
 
     def _tuning(self) -> Tuning:
         stripe, bump, silent = (torch.cat(pieces) for pieces in zip(*self.scores, strict=True))

@@ -52,8 +52,8 @@ QUICK = Sizes(
     sampling=Everything(),
     training=Training(steps=1500, batch=16),
     rate_training=Training(steps=2000, batch=16),
-    seeds=(0, 1, 2),
-    few=(0,),
+    seeds=(10, 11, 12, 13, 14),
+    few=(10,),
 )
 SIZES = {
     "quick": QUICK,
@@ -66,8 +66,8 @@ SIZES = {
         sampling=Draws(2000),
         training=Training(epochs=50),
         rate_training=Training(epochs=50),
-        seeds=(0, 1, 2),
-        few=(0, 1, 2),
+        seeds=(10, 11, 12, 13, 14),
+        few=(10,),
     ),
     "tiny": replace(
         QUICK,
@@ -79,6 +79,7 @@ SIZES = {
         training=Training(steps=5, batch=8),
         rate_training=Training(steps=5, batch=8),
         seeds=(0, 1),
+        few=(0,),
     ),
 }
 
@@ -99,7 +100,7 @@ def base_spec(
         task=BumpTask(sizes.size),
         holdout=sizes.hole if holdout is None else holdout,
         encoding=CODES[code],
-        decoder=decoder or CNN(depth=sizes.depth, width=sizes.width),
+        decoder=decoder or CNN(depth=sizes.depth, width=sizes.width, last_init="transposed"),
         sampling=sizes.sampling,
         training=sizes.rate_training if code == "rate" else sizes.training,
         seed=seed,
