@@ -10,7 +10,7 @@ from composcope.study.preset import Preset
 
 
 def blocks(preset: Preset) -> tuple[Plan, ...]:
-    """The runs by block; a block shares its task and holdout, and its first runs are those that fail."""
+    """The runs by block; a block shares its task and holdout, and of several runs the first fail."""
     amounts, lowrank = all_amounts(preset), none_and_both(preset)
     fewest, most = stripes_alone(preset), most_bumps(preset)
     return (
@@ -18,9 +18,9 @@ def blocks(preset: Preset) -> tuple[Plan, ...]:
             f"{most.bumps} bumps alone": amounts[bumps_alone(preset)],
             f"stripes + {fewest.bumps} bumps" if fewest.bumps else "stripes alone": amounts[fewest],
             f"stripes + {most.bumps} bumps": amounts[most],
-            "pixel by pixel": _pixelwise(preset),
         },
         {"low rank, no penalty": lowrank["none"], "low rank, both penalties": lowrank["both"]},
+        {"pixel by pixel": _pixelwise(preset)},
     )
 
 

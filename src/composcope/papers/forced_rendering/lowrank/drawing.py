@@ -24,13 +24,14 @@ TITLES: dict[Key, str] = {
 COLOUR = dict(zip(TITLES, COLOURS, strict=False))
 MARKER = dict(zip(TITLES, "os^D", strict=True))
 BLANK = "#666666"
+GAP = "#cccccc"
 ARROW = "→"
 LEGEND = "red: positive, blue: negative; every matrix on its own scale"
 
 
 def show_matrix(axes: Axes, matrix: Tensor) -> None:
     """A signed matrix on its own scale with the origin at the lower left, white at 0."""
-    limit = max(float(matrix.abs().max()), 1e-9)
+    limit = max(float(matrix.nan_to_num(0.0).abs().max()), 1e-9)
     axes.imshow(matrix.numpy(), origin="lower", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
@@ -111,18 +112,35 @@ def draw_pair(numbers: Embeddings) -> Figure:
     return drawn
 
 
-def draw_several(numbers: Embeddings) -> Figure:
-    """One row per factor and kind of run, one column per value."""
-    rows = [(key, factor) for key, stacks in numbers.shown.items() for factor in stacks]
-    drawn = figure(PAGE, 0.3 + 1.12 * len(rows))
-    grid = drawn.subplots(len(rows), len(numbers.values), squeeze=False)
-    for cells, (key, factor) in zip(grid, rows, strict=True):
-        for axes, value, matrix in zip(cells, numbers.values, numbers.shown[key][factor], strict=True):
-            show_matrix(axes, matrix)
-            axes.set_title(f"{factor} = {value}", fontsize=7, pad=2)
-        cells[0].set_ylabel(f"{TITLES[key]}\nembedding of {factor}", fontsize=7)
+ACROSS = 8  # matrices beside each other in figure 6
+
+
+def draw_all(numbers: Embeddings) -> Figure:
+    """One block per kind of run and factor, every value's matrix in it."""
+    side = (PAGE - 0.5) / 2
+    rows = -(-len(numbers.values) // ACROSS)
+    drawn = figure(PAGE, 0.4 + len(numbers.shown) * (side * rows / ACROSS + 0.25))
+    grid = drawn.subplots(len(numbers.shown), 2, squeeze=False)
+    for cells, (key, stacks) in zip(grid, numbers.shown.items(), strict=True):
+        for axes, (factor, stack) in zip(cells, stacks.items(), strict=True):
+            show_matrix(axes, mosaic(stack))
+            axes.set_facecolor(GAP)
+            axes.set_title(f"{TITLES[key]}: {factor} = {numbers.values[0]} to {numbers.values[-1]}", fontsize=7, pad=2)
     drawn.suptitle(LEGEND, fontsize=6.5, color=BLANK)
     return drawn
+
+
+def mosaic(matrices: Tensor, across: int = ACROSS) -> Tensor:
+    """The matrices beside each other, row by row from the top, each scaled to -1..1, with one empty cell between them.
+
+    The lowest row comes first, since matrices are drawn with the origin at the lower left.
+    """
+    count, height, width = matrices.shape
+    rows = -(-count // across)
+    tiles = torch.full((rows * across, height + 1, width + 1), torch.nan)
+    tiles[:count, :height, :width] = matrices / matrices.abs().amax((1, 2), keepdim=True).clamp(min=1e-9)
+    lines = tiles.unflatten(0, (rows, across)).flip(0)
+    return lines.transpose(1, 2).flatten(2).flatten(0, 1)[:-1, :-1]
 
 
 def draw_ablation(numbers: Ablation) -> Figure:

@@ -131,10 +131,9 @@ def middle_embeddings(evidence: Evidence) -> Embeddings:
     return _embeddings(evidence, (middle(_size(evidence)),))
 
 
-def several_embeddings(evidence: Evidence) -> Embeddings:
-    """Six values from end to end."""
-    spaced = torch.linspace(0, _size(evidence) - 1, 6).round().long()
-    return _embeddings(evidence, tuple(spaced.tolist()))
+def all_embeddings(evidence: Evidence) -> Embeddings:
+    """Every value."""
+    return _embeddings(evidence, tuple(range(_size(evidence))))
 
 
 def _size(evidence: Evidence) -> int:

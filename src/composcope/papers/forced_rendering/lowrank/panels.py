@@ -47,11 +47,12 @@ PANELS = (
     ),
     Panel(
         name="6",
-        title="Embedding matrices of several values",
-        see="Whether the bands move with the value and lie along its own axis, or differ from value to value.",
+        title="Embedding matrices of all values",
+        see="Whether the bands move with the value and lie along its own axis, or differ from value to value. Values "
+        "ascend from left to right, row by row from the top.",
         plan=plan.none_and_both,
-        numbers=numbers.several_embeddings,
-        draw=drawing.draw_several,
+        numbers=numbers.all_embeddings,
+        draw=drawing.draw_all,
         diagnosed=False,
     ),
 )

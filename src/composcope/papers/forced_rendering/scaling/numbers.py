@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from composcope.papers.forced_rendering.scaling.plan import KINDS
-from composcope.papers.forced_rendering.scaling.search import Bounds, Search, searches_of
+from composcope.papers.forced_rendering.scaling.search import Search, log2, searches_of
+from composcope.study.claim import Bounds
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.statistics import interval
@@ -51,7 +52,7 @@ def exponent(sizes: Sequence[int], thresholds: Sequence[Bounds]) -> Bounds:
     low = high = 0.0
     for weight, threshold in zip((centred / (centred**2).sum()).tolist(), thresholds, strict=True):
         if weight:  # 0 times infinity would be NaN
-            ends = sorted((weight * threshold.log2().low, weight * threshold.log2().high))
+            ends = sorted((weight * log2(threshold).low, weight * log2(threshold).high))
             low, high = low + ends[0], high + ends[1]
     return Bounds(round(low, 12), round(high, 12))
 
@@ -72,10 +73,10 @@ class Scaling:
 
     def threshold(self, kind: str, size: int) -> Summary:
         """log2 of the threshold over seeds."""
-        return over_seeds([search.bounds.log2() for search in self.of(kind, size)])
+        return over_seeds([log2(search.bounds) for search in self.of(kind, size)])
 
     def exponents(self, kind: str) -> dict[int, Bounds]:
-        """The exponent for every seed."""
+        """The exponent for every seed; unbounded on both sides where a search has not finished."""
         exponents: dict[int, Bounds] = {}
         for seed in sorted({search.seed for search in self.of(kind)}):
             own = [search for search in self.of(kind) if search.seed == seed]

@@ -9,6 +9,7 @@ from typing import TypeVar
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.papers.forced_rendering.scaling.plan import Cell
+from composcope.study.claim import Bounds
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.plan import Key, Plan
 
@@ -17,15 +18,9 @@ T = TypeVar("T")
 ENOUGH = 0.9  # of the held-out bumps within 1 pixel of the true position
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What is known of a number: it is between `low` and `high`, which are equal if it is known exactly."""
-
-    low: float
-    high: float
-
-    def log2(self) -> "Bounds":
-        return Bounds(*(math.log2(end) if end > 0 else -math.inf for end in (self.low, self.high)))
+def log2(bounds: Bounds) -> Bounds:
+    """The bounds of the logarithm."""
+    return Bounds(*(math.log2(end) if end > 0 else -math.inf for end in (bounds.low, bounds.high)))
 
 
 @dataclass(frozen=True)

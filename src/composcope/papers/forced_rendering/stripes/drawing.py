@@ -152,5 +152,5 @@ def _draw_shares(part: SubFigure, outputs: Outputs) -> None:
 
 
 def draw_volume(numbers: Evenness) -> Figure:
-    """Volume maps with stripes above those without."""
-    return draw_evenness(numbers, {key: label_of(key).replace(" + ", "\n+ ") for key in numbers.maps})
+    """Volume maps with stripes above those without, by differences and exactly."""
+    return draw_evenness(numbers, {key: label_of(key).replace(", ", "\n") for key in numbers.maps})

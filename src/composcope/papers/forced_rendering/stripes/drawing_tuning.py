@@ -8,28 +8,46 @@ from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
 
 from composcope.papers.forced_rendering.layers import Network, nan_if_none
-from composcope.papers.forced_rendering.stripes.tuning import Channels, FirstLayers, Tunings, Unit
+from composcope.papers.forced_rendering.stripes.first_layer import Channels, FirstLayers
+from composcope.papers.forced_rendering.stripes.tuning import Tunings, Unit
 from composcope.study.drawing import COLOURS, PAGE, figure, outline
 from composcope.study.plan import label_of
 from composcope.study.statistics import interval
 
 ALONG_X, ALONG_Y = COLOURS[0], COLOURS[1]
-MEASURES = {"stripe-likeness": COLOURS[0], "bump-likeness": COLOURS[1], "additive share": COLOURS[2]}
+SAMPLE = {"stripe-likeness, sample": COLOURS[0], "bump-likeness, sample": COLOURS[1]}
+ALL = {"stripe-likeness": COLOURS[0], "bump-likeness": COLOURS[1], "additive share": COLOURS[2]}
 
 
 def draw_first_layers(numbers: FirstLayers) -> Figure:
-    """One block per kind of run: a row per input, a column per channel; dark is silent."""
-    drawn = figure(PAGE, 0.62 * len(numbers.inputs) + 0.55)
+    """One block per kind of run: units over (x, y) above, channels by input below."""
+    drawn = figure(PAGE, 0.62 * (len(numbers.inputs) + 1) + 1.0)
     blocks = drawn.subfigures(1, len(numbers.channels), squeeze=False, wspace=0.02)[0]
     for block, (key, channels) in zip(blocks, numbers.channels.items(), strict=True):
-        grid = _draw_channels(block, channels)
+        above, below = block.subfigures(2, 1, squeeze=False, height_ratios=(1.15, len(numbers.inputs) + 0.35))[:, 0]
+        leftmost = _draw_units(above, channels)
+        grid = _draw_channels(below, channels)
         if block is blocks[0]:
+            leftmost.set_ylabel("units\nover (x, y)", rotation=0, ha="right", va="center", fontsize=7)
             for axes, label in zip(grid[:, 0], numbers.inputs, strict=True):
                 axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=7)
+        share, before = np.mean(channels.shares), np.mean(channels.shares_before)
+        above.suptitle(f"{label_of(key)}: {share:.0%} by one factor ({before:.0%} before training)", fontsize=8)
         share, before = np.mean(channels.bands), np.mean(channels.bands_before)
-        title = f"{label_of(key)}: {share:.0%} along own axis ({before:.0%} before training)"
-        block.suptitle(title, fontsize=8)
+        below.suptitle(f"channels: {share:.0%} along own axis ({before:.0%} before training)", fontsize=8)
     return drawn
+
+
+def _draw_units(part: SubFigure, channels: Channels) -> Axes:
+    """Each unit on its own scale, titled with the share of its variance that one factor explains; the first axes."""
+    cells = part.subplots(1, max(1, len(channels.units)), squeeze=False)[0]
+    for axes, unit, share in zip(cells, channels.units, channels.unit_shares, strict=False):
+        axes.imshow(unit.T.numpy(), origin="lower", cmap="viridis", interpolation="nearest")
+        axes.set_title(f"{share:.0%}", fontsize=7, pad=2)
+    for axes in cells:
+        _bare(axes)
+    first: Axes = cells[0]
+    return first
 
 
 def _draw_channels(block: SubFigure, channels: Channels) -> np.ndarray:
@@ -48,7 +66,7 @@ def _draw_channels(block: SubFigure, channels: Channels) -> np.ndarray:
 def draw_typical(numbers: Tunings) -> Figure:
     """One unit per layer with its curves, and the likeness of all units by layer."""
     key, units = next(iter(numbers.units.items()))
-    drawn = figure(PAGE, 2.6)
+    drawn = figure(PAGE, 3.3)
     left, right = drawn.subfigures(1, 2, squeeze=False, width_ratios=(2, 1))[0]
     grid = left.subplots(2, len(units), height_ratios=(1.0, 0.8), squeeze=False)
     for (above, below), (layer, shown) in zip(grid.T, units.items(), strict=True):
@@ -61,9 +79,12 @@ def draw_typical(numbers: Tunings) -> Figure:
     grid[1, 0].set_ylabel("mean activation", fontsize=7)
     left.suptitle(f"{label_of(key)}: a typical unit of each layer", fontsize=8)
     _add_legend(left, grid[1, 0], fontsize=7)
-    axes = right.subplots()
-    _draw_likeness(axes, numbers.likeness[key])
-    _add_legend(right, axes, fontsize=6.5)
+    above, below = right.subplots(2, 1, sharex=True)
+    _draw_likeness(above, numbers.likeness[key], SAMPLE)
+    above.set_ylabel("sample units", fontsize=7)
+    _draw_likeness(below, numbers.likeness[key], ALL)
+    below.set_ylabel("all units", fontsize=7)
+    _add_legend(right, below, fontsize=6.5)
     return drawn
 
 
@@ -93,6 +114,8 @@ def _draw_block(block: SubFigure, units: Mapping[str, Sequence[Unit]], heldout: 
             title = f"stripe {unit.stripe:.2f}, bump {unit.bump:.2f}"
             cells[2 * index].set_title(title, fontsize=6, pad=2, loc="left")
             _draw_curves(cells[2 * index + 1], unit)
+        for axes in cells[2 * len(shown[:2]) :]:
+            axes.set_axis_off()
         if with_names:
             cells[0].set_ylabel(layer, rotation=0, ha="right", va="center")
 
@@ -120,10 +143,10 @@ def _bare(axes: Axes) -> None:
         spine.set(visible=True, linewidth=0.5, color="#888888")
 
 
-def _draw_likeness(axes: Axes, network: Network) -> None:
+def _draw_likeness(axes: Axes, network: Network, measures: Mapping[str, str]) -> None:
     """Each measure from the code to the image, with its interval over seeds; dashed, before training."""
     positions = np.arange(len(network.layers))
-    for measure, colour in MEASURES.items():
+    for measure, colour in measures.items():
         intervals = [interval(_finite(column)) for column in network.trained[measure].T]
         mean, low, high = np.array([[nan_if_none(value) for value in column] for column in intervals]).T
         axes.plot(positions, mean, color=colour, marker="o", markersize=3, linewidth=1, label=measure)
@@ -131,7 +154,7 @@ def _draw_likeness(axes: Axes, network: Network) -> None:
         axes.plot(positions, network.untrained[measure].nanmean(0), color=colour, linewidth=0.8, linestyle="--")
     axes.plot([], [], color="#666666", linewidth=0.8, linestyle="--", label="before training")
     axes.set_xticks(positions, network.layers, rotation=45, ha="right")
-    axes.set(ylim=(-0.03, 1.03), ylabel="mean over units")
+    axes.set(ylim=(-0.03, 1.03))
 
 
 def _finite(column: Tensor) -> list[float]:

@@ -1,7 +1,7 @@
 """Figures 4a, 4b, 4d, 4e, 4f, 7 and 15."""
 
-from composcope.papers.forced_rendering.stripes import drawing, drawing_tuning, numbers, plan, tuning
-from composcope.papers.forced_rendering.volumes import evenness
+from composcope.papers.forced_rendering.smoothness import evenness_both_ways
+from composcope.papers.forced_rendering.stripes import drawing, drawing_tuning, first_layer, numbers, plan, tuning
 from composcope.study.panel import Panel
 
 PANELS = (
@@ -29,28 +29,29 @@ PANELS = (
     Panel(
         name="4d",
         title="Volume element after training with and without stripes",
-        see="How even the colour is, above all across the line around held-out (x, y), down to the image. The number "
-        "is the spread: the standard deviation of log10 volume over the grid without its border, mean over seeds.",
-        plan=plan.with_and_without,
-        numbers=evenness,
+        see="How even the colour is, above all across the line around held-out (x, y), down to the image; by "
+        "differences on the grid, as in the paper, and exactly. The number is the spread: the standard deviation of "
+        "log10 volume over the grid without its border, mean over seeds.",
+        plan=plan.with_and_without_volume,
+        numbers=evenness_both_ways,
         draw=drawing.draw_volume,
     ),
     Panel(
         name="4e",
-        title="First-layer channels after training with and without stripes",
-        see="Whether a value of x alone gives vertical bands and one of y horizontal bands, as in the penalized "
-        "embeddings of figure 3b; both together give their sum. The share along the own axis is over all values and "
-        "channels.",
+        title="First-layer units after training with and without stripes",
+        see="Above, the activation of units over (x, y), as in the paper: stripes, or crosses. Below, whole channels: "
+        "whether a value of x alone gives vertical bands and one of y horizontal bands, as in the penalized embeddings "
+        "of figure 3b. The shares in the titles are over all units, and over all values and channels.",
         plan=plan.few_and_without,
-        numbers=tuning.first_layers,
+        numbers=first_layer.first_layers,
         draw=drawing_tuning.draw_first_layers,
         diagnosed=False,
     ),
     Panel(
         name="4f",
         title="Tuning over (x, y), layer by layer",
-        see="A typical unit of each layer, the median of the most active ones: bands, crosses or a bump. On the right "
-        "the mean over all units; dashed, before training.",
+        see="A typical unit of each layer, the median of those at the middle of the map: bands, crosses or a bump. On "
+        "the right the mean over these units, one per channel, and over all; dashed, before training.",
         plan=plan.with_few,
         numbers=tuning.typical,
         draw=drawing_tuning.draw_typical,
@@ -67,9 +68,9 @@ PANELS = (
     Panel(
         name="15",
         title="Tuning of sample units, stripes alone and with bumps",
-        see="Two units per layer, one from the stripe-like and one from the bump-like half of the most active ones; "
+        see="Two units per layer, from the stripe-like and from the bump-like half of those at the middle of the map; "
         "their mean activation along x and along y beside the map. Compare left and right, and first and last rows.",
-        plan=plan.none_and_most,
+        plan=plan.increasing_bumps,
         numbers=tuning.stripe_and_bump,
         draw=drawing_tuning.draw_units,
     ),

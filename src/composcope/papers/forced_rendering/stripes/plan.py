@@ -17,6 +17,7 @@ class Sizes:
     """What differs from the base run.
 
     - `bumps`: how many bumps are added to the stripes, ascending; the last is compared with as many bumps alone.
+    - `training`: the paper does not say how long; the paper preset has as many steps as the base run.
     """
 
     bumps: tuple[int, ...]
@@ -73,9 +74,12 @@ def bumps_alone(preset: Preset) -> Amount:
 
 @cache
 def stripes_spec(preset: Preset, amount: Amount, seed: int) -> Spec:
-    """The failing one-hot run, trained on this amount of stripes and bumps instead."""
+    """The base run with the bump code, trained on this amount of stripes and bumps instead.
+
+    The paper does not say how a stripe is coded; the absent factor's part of the code is zeros.
+    """
     return replace(
-        base_spec(preset, "one-hot", seed),
+        base_spec(preset, "bump", seed),
         sampling=Stripes(stripes=None if amount.stripes else 0, bumps=amount.bumps),
         training=sizes_of(preset).training,
     )
@@ -119,6 +123,16 @@ def none_and_most(preset: Preset) -> Plan:
 def with_and_without(preset: Preset) -> Plan:
     """The most bumps, with stripes and without."""
     return _plan(preset, most_bumps(preset), bumps_alone(preset))
+
+
+ALL_BUMPS = "bumps of figure 2"
+"""The key of the base runs, trained on draws of all seen bumps."""
+
+
+def with_and_without_volume(preset: Preset) -> Plan:
+    """The most bumps with stripes, as many alone, and the base run, which the paper compares with."""
+    seeds = base_sizes_of(preset).seeds
+    return {**with_and_without(preset), ALL_BUMPS: tuple(base_spec(preset, "bump", seed) for seed in seeds)}
 
 
 def few_and_without(preset: Preset) -> Plan:

@@ -1,96 +1,33 @@
-"""What figures 4e, 4f and 15 show: what single units respond to, in the first layer and layer by layer."""
+"""What figures 4f and 15 show: what single units respond to, layer by layer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from composcope.activations.recording import record
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.experiments.run import Run, build
-from composcope.measures.tuning import tuning_marginals
-from composcope.papers.forced_rendering.bands import own_axis_share
+from composcope.experiments.run import Run
+from composcope.factors import Factor
+from composcope.measures.tuning import tuning_maps, tuning_marginals, unit_scores
 from composcope.papers.forced_rendering.base import heldout_map
 from composcope.papers.forced_rendering.layers import Measure, Network, nan_if_none, profiles
-from composcope.sampling import single_values
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of
 
 
-def untrained_drawer(run: Run) -> nn.Module:
-    """The part of the run's module that draws images, as it was before training."""
-    name = next(name for name, part in run.module.named_modules() if part is run.drawer)
-    return build(run.spec).get_submodule(name)
+def middle_responses(outputs: Float[Tensor, "n channels ..."]) -> Float[Tensor, "n channels"]:
+    """The units at the middle of a layer's maps, one per channel: a sample chosen without looking at what they do."""
+    return outputs if outputs.ndim == 2 else outputs[:, :, outputs.shape[2] // 2, outputs.shape[3] // 2]
 
 
-@torch.no_grad()
-def first_layer(
-    run: Run, drawer: nn.Module, latents: Float[Tensor, "n factors"]
-) -> Float[Tensor, "n channels height width"]:
-    """The first layer's channels for these latents; NaN is an absent factor."""
-    outputs, _ = record(drawer, run.spec.encoding.encode(latents, run.spec.task.factors))
-    return next(output for name, output in outputs.items() if name != "code")
-
-
-def channel_bands(run: Run, trained: bool = True) -> float | None:
-    """The own-axis share of the first layer's channels for every value of x and of y alone, after or before training.
-
-    The first layer's response to one value alone is the counterpart of a low-rank decoder's embedding of that value.
-    """
-    drawer = run.drawer if trained else untrained_drawer(run)
-    alone = first_layer(run, drawer, single_values(run.spec.task))
-    of_x, of_y = alone.split([factor.size for factor in run.spec.task.factors])
-    return own_axis_share(of_x.flatten(0, 1), of_y.flatten(0, 1))
-
-
-@dataclass(frozen=True)
-class Channels:
-    """The first run's most active first-layer channels for x alone, y alone and both; the own-axis share by seed."""
-
-    maps: Float[Tensor, "inputs channels height width"]
-    indices: tuple[int, ...]
-    seeds: tuple[int, ...]
-    bands: tuple[float, ...]
-    bands_before: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class FirstLayers:
-    """First-layer channels of every kind of run at a held-out point; `inputs` describes the rows."""
-
-    inputs: tuple[str, ...]
-    channels: dict[Key, Channels]
-
-    def table(self) -> Rows:
-        return [
-            {"trained on": label_of(key), "seed": seed, "share along own axis": after, "before training": before}
-            for key, channels in self.channels.items()
-            for seed, after, before in zip(channels.seeds, channels.bands, channels.bands_before, strict=True)
-        ]
-
-
-def first_layers(evidence: Evidence, shown: int = 5) -> FirstLayers:
-    """At the middle of the hole."""
-    heldout = evidence.any_run.split.heldout
-    x, y = heldout.median(0).values.tolist()
-    latents = torch.tensor([[x, torch.nan], [torch.nan, y], [x, y]])
-    inputs = (f"x = {x:g}\nalone", f"y = {y:g}\nalone", f"x = {x:g},\ny = {y:g}")
-    return FirstLayers(inputs, {key: _channels(runs, latents, shown) for key, runs in evidence.items()})
-
-
-def _channels(runs: Sequence[Run], latents: Tensor, shown: int) -> Channels:
-    maps = first_layer(runs[0], runs[0].drawer, latents)
-    most_active = maps.flatten(2).var(2).sum(0).topk(min(shown, maps.shape[1])).indices
-    return Channels(
-        maps=maps[:, most_active],
-        indices=tuple(most_active.tolist()),
-        seeds=tuple(run.spec.seed for run in runs),
-        bands=tuple(nan_if_none(channel_bands(run)) for run in runs),
-        bands_before=tuple(nan_if_none(channel_bands(run, trained=False)) for run in runs),
-    )
+def spaced(scores: Float[Tensor, "units"], quantiles: Sequence[float]) -> list[int]:
+    """The units at these quantiles of the score, each once; units without a score are left out."""
+    order = scores.nan_to_num(torch.inf).argsort(stable=True)[: int((~scores.isnan()).sum())].tolist()
+    return list(dict.fromkeys(order[round(quantile * (len(order) - 1))] for quantile in quantiles)) if order else []
 
 
 def stripe_likeness(layer: LayerDiagnosis) -> float:
@@ -108,6 +45,35 @@ def additive_share(layer: LayerDiagnosis) -> float:
     return nan_if_none(layer.linear_factorization.main_effects if layer.linear_factorization else None)
 
 
+def middle_units(layer: LayerDiagnosis) -> Tensor:
+    """Indices of the units of `middle_responses`; all units of a layer without maps."""
+    count = layer.shape[0]
+    if len(layer.shape) == 1:
+        return torch.arange(count)
+    _, height, width = layer.shape
+    return torch.arange(count) * height * width + (height // 2) * width + width // 2
+
+
+def _of_middle(layer: LayerDiagnosis, name: str) -> float:
+    """The mean score of the middle units that respond; a silent unit has a stripe-likeness of exactly 0."""
+    if layer.tuning is None:
+        return torch.nan
+    units = middle_units(layer)
+    active = layer.tuning.stripe[units] + layer.tuning.bump[units] > 0
+    scores: Tensor = getattr(layer.tuning, name)[units][active]
+    return scores.double().mean().item()
+
+
+def sample_stripe(layer: LayerDiagnosis) -> float:
+    """Mean stripe-likeness of the sample units, those at the middle of the maps; NaN if none responds."""
+    return _of_middle(layer, "stripe")
+
+
+def sample_bump(layer: LayerDiagnosis) -> float:
+    """Mean bump-likeness of the sample units, those at the middle of the maps; NaN if none responds."""
+    return _of_middle(layer, "bump")
+
+
 def bump_units(layer: LayerDiagnosis) -> float:
     """Share of the units that respond which are more bump-like than stripe-like."""
     if layer.tuning is None:
@@ -117,6 +83,8 @@ def bump_units(layer: LayerDiagnosis) -> float:
 
 
 LIKENESS: Mapping[str, Measure] = {
+    "stripe-likeness, sample": sample_stripe,
+    "bump-likeness, sample": sample_bump,
     "stripe-likeness": stripe_likeness,
     "bump-likeness": bump_likeness,
     "additive share": additive_share,
@@ -136,7 +104,7 @@ def late(run: Run) -> LayerDiagnosis:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit's activation over (x, y), and how stripe-like and bump-like it is."""
+    """A unit's activation over (x, y), and how stripe-like and bump-like it is; `index`: its channel."""
 
     layer: str
     index: int
@@ -151,23 +119,32 @@ class Unit:
         return along_x[0], along_y[0]
 
 
-def sample_units(layer: LayerDiagnosis, quantiles: Sequence[float]) -> list[Unit]:
-    """Of the layer's most active units, those at these quantiles from the most stripe-like to the most bump-like."""
-    tuning = layer.tuning
-    if tuning is None:
-        return []
-    order = (tuning.bump - tuning.stripe)[tuning.shown].argsort(stable=True)
-    chosen = [int(order[round(quantile * (len(order) - 1))]) for quantile in quantiles]
-    units = [(rank, int(tuning.shown[rank])) for rank in chosen]
-    return [
-        Unit(layer.name, index, tuning.maps[rank], tuning.stripe[index].item(), tuning.bump[index].item())
-        for rank, index in units
-    ]
+@torch.no_grad()
+def sample_units(run: Run, quantiles: Sequence[float]) -> dict[str, list[Unit]]:
+    """Of every layer's sample units, those at these quantiles from the most stripe-like to the most bump-like."""
+    factors = run.spec.task.factors
+    responses: dict[str, list[Tensor]] = {}
+    for codes in run.spec.encoding.encode(run.split.latents, factors).split(128):  # in bounded memory
+        outputs, _ = record(run.drawer, codes)
+        for name, output in outputs.items():
+            responses.setdefault(name, []).append(middle_responses(output))
+    return {
+        name: _at(name, torch.cat(parts), factors, quantiles) for name, parts in responses.items() if name != "code"
+    }
+
+
+def _at(layer: str, responses: Tensor, factors: Sequence[Factor], quantiles: Sequence[float]) -> list[Unit]:
+    scores, maps = unit_scores(responses, factors), tuning_maps(responses, factors)
+    chosen = spaced((scores.bump - scores.stripe).masked_fill(scores.silent, torch.nan), quantiles)
+    return [Unit(layer, unit, maps[unit], scores.stripe[unit].item(), scores.bump[unit].item()) for unit in chosen]
 
 
 @dataclass(frozen=True)
 class Tunings:
-    """Sample units of every layer after the code, by kind of run and layer, and the mean likeness of all units."""
+    """Some sample units of every layer after the code, by kind of run and layer, and the mean likeness of units.
+
+    Some kinds of runs may have only the likeness.
+    """
 
     units: dict[Key, dict[str, list[Unit]]]
     likeness: dict[Key, Network]
@@ -183,7 +160,7 @@ class Tunings:
                     f"{measure} before training": curves[:, index].nanmean().item()
                     for measure, curves in network.untrained.items()
                 },
-                "units shown": " ".join(str(unit.index) for unit in self.units[key].get(layer, [])),
+                "channels shown": " ".join(str(unit.index) for unit in self.units.get(key, {}).get(layer, [])),
                 "seeds": len(next(iter(network.trained.values()))),
             }
             for key, network in self.likeness.items()
@@ -192,22 +169,19 @@ class Tunings:
 
 
 def typical(evidence: Evidence) -> Tunings:
-    """One unit per layer: the median."""
+    """One sample unit per layer: the median."""
     return _tunings(evidence, (0.5,))
 
 
 def stripe_and_bump(evidence: Evidence) -> Tunings:
-    """Two units per layer: the middle of its stripe-like half and of its bump-like half."""
+    """The first and the last kind of run, two sample units per layer: a quarter from either end."""
     return _tunings(evidence, (0.25, 0.75))
 
 
 def _tunings(evidence: Evidence, quantiles: Sequence[float]) -> Tunings:
+    keys = list(evidence)
     return Tunings(
-        units={key: _units(evidence.first(key), quantiles) for key in evidence},
+        units={key: sample_units(evidence.first(key), quantiles) for key in dict.fromkeys((keys[0], keys[-1]))},
         likeness=dict(zip(evidence, profiles(evidence, LIKENESS).networks, strict=True)),
         heldout=heldout_map(evidence.any_run),
     )
-
-
-def _units(run: Run, quantiles: Sequence[float]) -> dict[str, list[Unit]]:
-    return {name: sample_units(layer, quantiles) for name, layer in run.diagnosis.layers.items() if name != "code"}

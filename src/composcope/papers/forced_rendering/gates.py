@@ -1,0 +1,43 @@
+"""Which seeds can answer: those whose runs learned what they were trained on. The others are excluded and counted."""
+
+import math
+
+from composcope.experiments.run import Run
+from composcope.measures.error import mse
+from composcope.randomness import generator
+from composcope.study.claim import Effect, Excluded, Value
+from composcope.study.effects import KeyOf
+from composcope.study.evidence import Evidence
+
+# A fifth of a blank image's error: the authors' own slowest networks, with rate codes, end at 0.13 to 0.17 of it.
+GATE = 0.2
+UNLEARNED = f"did not learn its training images (MSE / blank MSE above {GATE:g})"
+UNDEFINED = "the measure is not defined for this run"
+
+
+def training_share(run: Run) -> float:
+    """MSE on the training images / blank MSE; stripes are training images, though they are no combinations."""
+    spec = run.spec
+    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    targets = spec.task.render(latents)
+    blank = mse(spec.task.blank(len(targets)), targets).mean().item()
+    return mse(run.draw(latents), targets).mean().item() / blank
+
+
+def learned(effect: Effect, *keys: KeyOf) -> Effect:
+    """The effect, but seeds with a run under one of the keys that did not learn, or without a value, are excluded."""
+
+    def gated(evidence: Evidence) -> dict[int, Value]:
+        runs = [run for key in keys for run in evidence[key(evidence.preset) if callable(key) else key]]
+        values = effect(evidence)
+        failed = {run.spec.seed for run in runs if run.spec.seed in values and training_share(run) > GATE}
+        return {
+            seed: Excluded(UNLEARNED) if seed in failed else Excluded(UNDEFINED) if _undefined(value) else value
+            for seed, value in values.items()
+        }
+
+    return gated
+
+
+def _undefined(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)

@@ -1,0 +1,40 @@
+"""Trends over ordered steps: from hidden layer to hidden layer, and from each number of bumps to the next."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.papers.forced_rendering.smoothness import hidden_layers
+from composcope.papers.forced_rendering.stripes.plan import increasing_bumps
+from composcope.study.claim import Effect
+from composcope.study.effects import Number, by_seed
+from composcope.study.evidence import Evidence
+
+UPWARD = "0 is no trend"
+
+
+def slope(values: Sequence[float]) -> float:
+    """The slope of the least-squares line through values one step apart.
+
+    >>> round(slope([0.0, 1.0, 2.0, 3.0]), 6)
+    1.0
+    """
+    steps = np.arange(len(values)) - (len(values) - 1) / 2
+    return float(steps @ np.asarray(values, dtype=float) / (steps @ steps))
+
+
+def over_layers(measure: Callable[[LayerDiagnosis], float]) -> Number:
+    """The slope of a measure from hidden layer to hidden layer."""
+    return lambda run: slope([measure(layer) for layer in hidden_layers(run)])
+
+
+def over_bumps(number: Number) -> Effect:
+    """The slope of a number from each number of bumps with stripes to the next, for seeds that have all of them."""
+
+    def effect(evidence: Evidence) -> dict[int, float]:
+        keys = list(increasing_bumps(evidence.preset))
+        rows = by_seed(evidence, number, complete=False)
+        return {seed: slope([row[key] for key in keys]) for seed, row in rows.items() if set(keys) <= set(row)}
+
+    return effect
