@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from composcope.experiments.executor import Outcome, run_all, workload
+from composcope.experiments.run import source_commit
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import estimate_seconds
@@ -144,6 +145,7 @@ def run_missing(
 ) -> tuple[Outcome, ...]:
     """Do what is missing, in rounds while searches ask for more; the runs that failed."""
     failures: dict[str, Outcome] = {}
+    about = {"registration": request.study.registration, "commit": source_commit()}
     for round_ in range(1000):
         work = remaining_work(request, store)
         specs = [spec for run_id, spec in work.todo.items() if run_id not in failures]
@@ -151,7 +153,7 @@ def run_missing(
         on_event(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), round_))
         if not specs:
             break
-        outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, on_event)
+        outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, about, on_event)
         failures |= {outcome.run_id: outcome for outcome in outcomes if outcome.failure}
         on_event(RoundFinished(tuple(outcomes)))
     return tuple(failures.values())
@@ -173,6 +175,7 @@ def _run_round(
     kernels: Literal["auto", "torch"],
     plugins: Sequence[Path],
     costs: Mapping[str, float],
+    about: Mapping[str, Any],
     on_event: OnEvent,
 ) -> list[Outcome]:
     total = workload(specs, store, work.diagnosed, costs)
@@ -180,7 +183,7 @@ def _run_round(
     def tell(done: float, outcomes: Sequence[Outcome]) -> None:
         on_event(Progress("runs", min(done, total), total))
 
-    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs)
+    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs, about)
 
 
 def observe_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Observations:

@@ -209,8 +209,7 @@ def overlap_agreement(run: Run) -> dict[str, float] | None:
     if not overlap.any():
         return None
     return {
-        name: kernel_agreement(overlap, heldout_seen_slice(kernel, held))
-        for name, kernel in run_kernels(run).items()
+        name: kernel_agreement(overlap, heldout_seen_slice(kernel, held)) for name, kernel in run_kernels(run).items()
     }
 
 
