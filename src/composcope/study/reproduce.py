@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from composcope.errors import BadInput
 from composcope.experiments.executor import Outcome, run_all, workload
 from composcope.experiments.run import source_commit
 from composcope.experiments.spec import Spec
@@ -20,7 +21,7 @@ from composcope.study.claim import Claim
 from composcope.study.evidence import RunCache
 from composcope.study.ledger import Ledger, judge
 from composcope.study.observations import Observation, Observations, observe, to_data
-from composcope.study.panel import RenderedPanel
+from composcope.study.panel import RenderedPanel, redraw
 from composcope.study.preset import Preset
 from composcope.study.rendering import render_all
 from composcope.study.request import Request, Work, make_request, remaining_work
@@ -209,6 +210,7 @@ def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
         out / "figures" / f"figure_{panel.name}.png": panel.png,
         out / "figures" / f"figure_{panel.name}.pdf": panel.pdf,
         out / "tables" / f"figure_{panel.name}.csv": _csv(panel.rows),
+        out / "numbers" / f"figure_{panel.name}.npz": panel.numbers,
     }
     for path, content in files.items():
         if panel.missing:
@@ -239,3 +241,16 @@ def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().encode()
+
+
+def redraw_figures(study: Study, folder: Path, figures: Sequence[str] = ()) -> list[RenderedPanel]:
+    """Draw figures again from the numbers that `Reproduction.write` left in a folder; no store is needed."""
+    panels = []
+    for panel in study.select(figures):
+        path = folder / "numbers" / f"figure_{panel.name}.npz"
+        if path.is_file():
+            panels.append(redraw(panel, path.read_bytes()))
+            write_figure(panels[-1], folder)
+    if not panels:
+        raise BadInput(f"{str(folder / 'numbers')!r} holds no numbers of the requested figures")
+    return panels
