@@ -107,3 +107,29 @@ def test_an_old_processor_is_refused(monkeypatch):
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "DEFAULT")
     with pytest.raises(build.BuildError, match="AVX2"):
         build.load()
+
+
+@pytest.mark.parametrize("machine", ["aarch64", "arm64"])
+def test_arm_is_admitted_without_flags_its_compilers_may_not_know(machine, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "DEFAULT")
+    assert build.target_flags() == ()
+
+
+def test_kernels_are_limited_where_pytorch_is(monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX2")
+    assert "-mno-avx512f" in build.target_flags()
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX512")
+    assert build.target_flags() == ("-march=native",)
+
+
+def test_other_processors_are_refused(monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(build.BuildError, match="riscv64"):
+        build.target_flags()
+
+
+def test_every_source_file_decides_the_fingerprint():
+    files = {path.name for path in Path(build.__file__).parent.iterdir() if path.suffix in (".h", ".cpp")}
+    assert files == {*build.HEADERS, *build.SOURCES}
