@@ -18,6 +18,7 @@ from composcope.papers.forced_rendering.presets import TINY
 from composcope.study.claim import Excluded
 from composcope.study.drawing import COLOURS, MARK
 from composcope.study.ledger import judge
+from composcope.study.observations import Observations, observe
 
 from .made import drawn, made, made_run, outlines, titled, titles
 
@@ -135,8 +136,9 @@ def test_claims_say_nothing_without_runs_and_exclude_runs_that_learned_nothing(g
 
 
 def test_a_bump_is_one_product_and_a_cross_two():
-    judgement = judge(CLAIM[20], made({}))
-    assert judgement.outcome == "reproduced"
+    observed = Observations("", TINY.name, (), tuple(observe(CLAIM[20], made({}))))
+    judgement = judge(CLAIM[20], observed, TINY)
+    assert judgement.holds
     assert [part.effect for part in judgement.parts] == [1, 2, 2]
 
 

@@ -15,6 +15,7 @@ from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.volumes import volumes
 from composcope.study.drawing import MARK
 from composcope.study.ledger import judge
+from composcope.study.observations import Observations, observe
 from composcope.study.plan import Key, specs_of
 from composcope.tasks.bump import BumpTask
 
@@ -170,6 +171,7 @@ def test_claim_18_compares_an_mlp_with_a_cnn_of_the_same_seed():
 
 def test_claims_are_judged_from_the_store_and_say_nothing_without_runs(gather):
     for claim in claims.CLAIMS:
-        assert judge(claim, gather(claim.plan)).outcome == "undetermined"  # two seeds
+        observed = Observations("", TINY.name, (), tuple(observe(claim, gather(claim.plan))))
+        assert judge(claim, observed, TINY).outcome == "undetermined"  # two seeds
         empty = made({key: [] for key in claim.plan(TINY)})
         assert all(not part.effect(empty) for part in claim.parts)
