@@ -54,13 +54,14 @@ def draw_profiles(profiles: Profiles) -> Figure:
     drawn = figure(PAGE, 1.6 * len(groups) + 0.3)
     ratios = [1.0] * len(measures) + [0.6]
     grid = drawn.subplots(len(groups), len(ratios), width_ratios=ratios, squeeze=False)
+    for axes, measure in zip(grid[0], measures, strict=False):
+        axes.set_title(LABELS[measure].replace(", ", ",\n"), fontsize=7)
     for row, group in zip(grid, groups, strict=True):
         networks = [network for network in profiles.networks if network.group == group]
         for axes, measure in zip(row, measures, strict=False):
             _draw_curves(axes, networks, measure)
             _finish(axes, profiles, measure)
             axes.tick_params(labelsize=6)
-            axes.set_title(LABELS[measure].replace(", ", ",\n") if row is grid[0] else "", fontsize=7)
         row[0].set_ylabel(group if group == OTHERS else f"{group} code", fontweight="bold")
         _draw_legend(row[-1], row[0], "center left", 1)
     return drawn
@@ -83,7 +84,7 @@ def _draw_curves(axes: Axes, networks: Sequence[Network], measure: str) -> None:
         axes.plot(depths[:end], mean[:end], color=colour, linewidth=1.1, label=network.label)
         axes.plot(depths[end - 1 :], mean[end - 1 :], ":", color=colour, linewidth=0.8)
         axes.plot(depths[end:], mean[end:], "o", color=colour, markersize=3)
-    axes.set_xlabel("layer (0: input; dot: image)", fontsize=7)
+    axes.set_xlabel("layer (dot: image)", fontsize=7)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
@@ -193,7 +193,7 @@ def logs(volume: Float[Tensor, "points"], sizes: tuple[int, ...]) -> Float[Tenso
     return volume.double().clamp(min=FLOOR).log10().reshape(sizes)
 
 
-def inner(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def inner(values: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
     """The grid without its border."""
     return values[tuple(slice(1, -1) for _ in values.shape)]
 

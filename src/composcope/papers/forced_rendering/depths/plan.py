@@ -142,8 +142,9 @@ def cnns(preset: Preset) -> Plan:
 def _cnn(preset: Preset, code: str, depth: int, seed: int) -> Spec:
     shared, training = base.sizes_of(preset), sizes_of(preset).rate_training
     spec = base_spec(preset, code, seed, decoder=base.cnn(depth, shared.width))
-    shorter = training is not None and code == "rate" and depth != shared.depth
-    return replace(spec, training=training) if shorter else spec
+    if training is None or code != "rate" or depth == shared.depth:
+        return spec
+    return replace(spec, training=training)
 
 
 def _has_all_seeds(sizes: Sizes, code: str, depth: int) -> bool:
