@@ -5,18 +5,19 @@ import pytest
 import torch
 from matplotlib.colors import to_hex
 
-from composcope.decoders.lowrank import Embedding, embeddings_of
+from composcope.decoders.lowrank import Embedding, LowRank, embeddings_of
 from composcope.experiments.run import Run
 from composcope.papers.forced_rendering import lowrank
 from composcope.papers.forced_rendering.lowrank import claims, numbers, plan
+from composcope.papers.forced_rendering.lowrank.drawing import mosaic
 from composcope.papers.forced_rendering.lowrank.plan import lowrank_spec, sizes_of
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.volumes import evenness, inner, logs, mean_spread, spreads, std
 from composcope.study.drawing import COLOURS, MARK
 from composcope.study.effects import difference
 from composcope.study.evidence import Evidence
-from composcope.study.ledger import judge
 
+from .judging import effects, judged
 from .made import drawn, made, made_run, outlines, titles
 
 PANEL = {panel.name: panel for panel in lowrank.PANELS}
@@ -34,13 +35,13 @@ def run_with_errors(penalties: str, seed: int, **errors: float) -> Run:
 
 
 def made_ablation(**heldout: float) -> Evidence:
-    """Two equal seeds of every kind; seen errors are in the reverse order of held-out ones."""
-    return made(
-        {
-            name: [run_with_errors(name, seed, heldout_mse=error, seen_mse=1e-5 / error) for seed in (0, 1)]
-            for name, error in heldout.items()
-        }
-    )
+    """Five nearly equal seeds of every kind; seen errors are in the reverse order of held-out ones."""
+
+    def run(name: str, seed: int, error: float) -> Run:
+        errors = {"heldout_mse": error * (1 + 0.01 * seed), "seen_mse": 1e-7 / error, "blank_mse": 0.1, "accuracy": 1.0}
+        return run_with_errors(name, seed, **errors)
+
+    return made({name: [run(name, seed, error) for seed in range(5)] for name, error in heldout.items()})
 
 
 def test_terms_add_up_to_the_matrix_the_decoder_uses():
@@ -83,9 +84,9 @@ def test_the_value_shown(size, shown):
 
 
 def test_embeddings_are_measured_for_every_value_and_seed(gather, run):
-    embeddings = numbers.several_embeddings(gather(plan.none_and_both))
-    assert embeddings.values == (0, 1, 3, 4, 6, 7)
-    assert torch.equal(embeddings.shown["both"]["y"][2], numbers.matrices(run)[1][3])
+    embeddings = numbers.all_embeddings(gather(plan.none_and_both))
+    assert embeddings.values == tuple(range(8))
+    assert torch.equal(embeddings.shown["both"]["y"][2], numbers.matrices(run)[1][2])
     assert embeddings.seeds["none"] == list(sizes_of(TINY).seeds)
     assert 1 <= embeddings.ranks["both"][0] <= sizes_of(TINY).size
     assert 0 <= embeddings.own_axes["both"][0] <= 1
@@ -103,12 +104,24 @@ def test_figure_3b_draws_one_matrix_per_factor_and_kind_of_run(gather):
     assert titles(figure)[1] == f"both penalties\neffective rank {rank:.2f}\nalong own axis {share:.0%}"
 
 
-def test_figure_6_draws_every_value_shown(gather):
-    embeddings = numbers.several_embeddings(gather(plan.none_and_both))
+def test_figure_6_draws_every_value(gather):
+    embeddings = numbers.all_embeddings(gather(plan.none_and_both))
     figure = drawn(PANEL["6"], embeddings)
-    assert titles(figure) == [f"{factor} = {value}" for factor in "xyxy" for value in embeddings.values]
+    kinds = ("no penalty", "both penalties")
+    assert titles(figure) == [f"{kind}: {factor} = 0 to 7" for kind in kinds for factor in "xy"]
     last = figure.axes[-1].images[0].get_array()
-    assert np.array_equal(last, embeddings.shown["both"]["y"][-1])
+    assert np.array_equal(last, mosaic(embeddings.shown["both"]["y"]), equal_nan=True)
+
+
+def test_a_mosaic_has_every_matrix_in_its_place_on_its_own_scale():
+    matrices = torch.stack([torch.full((2, 3), -2.0), torch.full((2, 3), 5.0), torch.eye(3)[:2] * 4])
+    tiles = mosaic(matrices, across=2)
+    assert tiles.shape == (2 * 3 - 1, 2 * 4 - 1)
+    assert (tiles[3:, :3] == -1).all()  # the first row is on top, where the rows of the array end
+    assert (tiles[3:, 4:] == 1).all()
+    assert torch.equal(tiles[:2, :3], torch.eye(3)[:2])
+    assert tiles[:2, 4:].isnan().all()
+    assert tiles[2].isnan().all()
 
 
 def test_spread_leaves_out_the_border_and_is_zero_where_even():
@@ -163,13 +176,25 @@ def test_figure_3d_has_a_dot_per_seed_and_the_blank_error(gather):
 
 def test_the_order_of_the_ablation():
     as_claimed = made_ablation(none=1e-1, entropy=3e-2, variance=1e-3, both=1e-4)
-    parts = judge(claims.CLAIMS[0], as_claimed).parts
-    assert all(part.outcome == "undetermined" for part in parts)  # two seeds
     log3 = torch.tensor(0.3).log10().item()
-    assert [part.values[0] for part in parts] == pytest.approx([-log3, log3, log3, -2, -2 - log3, 2, -1])
-    reversed_order = made_ablation(none=1e-2, entropy=3e-2, variance=1e-4, both=1e-3)
-    assert claims.worst_heldout(reversed_order)[0] < 0
-    assert difference("both", "variance", claims.HELDOUT)(reversed_order) == pytest.approx({0: 1, 1: 1})
+    judgement = judged(claims.CLAIMS[0], as_claimed)
+    assert judgement.outcome == "reproduced"
+    assert judgement.qualification == ""
+    first = [part.values[0] for part in judgement.parts]
+    assert first == pytest.approx([-log3, log3, -2 - log3, -1, 0.01, log3, -2, 2, -1, 1e-3, 1])
+
+
+def test_variance_alone_better_than_both_contradicts_the_order():
+    judgement = judged(claims.CLAIMS[0], made_ablation(none=1e-1, entropy=3e-2, variance=1e-4, both=1e-3))
+    assert judgement.outcome == "not reproduced"
+    assert [part.holds for part in judgement.primary] == [True, True, True, False, True]
+
+
+def test_an_order_needs_all_four_kinds_of_a_seed():
+    evidence = made_ablation(none=1e-1, entropy=3e-2, variance=1e-3, both=1e-4)
+    evidence.runs["entropy"] = evidence.runs["entropy"][1:]
+    assert list(claims.over_largest("none", claims.HELDOUT)(evidence)) == [1, 2, 3, 4]
+    assert list(difference("both", "none", claims.HELDOUT)(evidence)) == [0, 1, 2, 3, 4]
 
 
 def test_differences_are_of_the_same_seed():
@@ -180,7 +205,15 @@ def test_differences_are_of_the_same_seed():
     assert difference("both", "none", claims.HELDOUT)(made(runs)) == pytest.approx({0: -1})
 
 
-def test_claims_are_judged_from_tiny_runs(gather):
+def test_claims_have_effects_for_every_seed_of_tiny_runs(gather):
     for claim in lowrank.CLAIMS:
-        judged = judge(claim, gather(claim.plan))
-        assert all(part.seeds == sizes_of(TINY).seeds for part in judged.parts), claim.number
+        found = effects(claim, gather(claim.plan))
+        assert all(tuple(values) == sizes_of(TINY).seeds for values in found.values()), claim.number
+        assert judged(claim, gather(claim.plan)).outcome == "undetermined"  # two seeds
+
+
+@pytest.mark.parametrize("preset", [QUICK, PAPER], ids=lambda preset: preset.name)
+def test_the_decoder_is_the_authors(preset):
+    specs = [spec for specs in plan.ablation(preset).values() for spec in specs]
+    assert {spec.decoder for spec in specs} == {LowRank(init="authors", activate_embedding=True)}
+    assert min(spec.seed for spec in specs) == 10

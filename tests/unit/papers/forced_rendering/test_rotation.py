@@ -1,5 +1,6 @@
 """What is drawn in the gap compared with known answers, figure 9 and claims 16 and 17."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,30 +14,37 @@ from composcope.measures.geometry import factorization, volume_summary
 from composcope.measures.manifold import Embedding
 from composcope.measures.superposition import edge_blend
 from composcope.papers.forced_rendering import rotation
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.presets import PAPER, TINY
 from composcope.papers.forced_rendering.rotation import numbers
 from composcope.papers.forced_rendering.rotation.claims import (
     blend_correlation,
     blend_to_edge,
     blend_to_truth,
     largest_pace,
+    late_pace,
+    mean_pace,
     smallest_pace,
 )
 from composcope.papers.forced_rendering.rotation.numbers import in_gap, pace
 from composcope.papers.forced_rendering.rotation.plan import gap
-from composcope.study.ledger import judge
+from composcope.study.claim import Excluded
 from composcope.tasks.rotation import RotationTask
 
+from .judging import effects, judged
 from .made import drawn, made, made_run
 
-# 10 degrees apart: 170, 180 and 190 are held out, 160 and 200 are seen
+# 10 degrees apart: 160, 170, 180 and 190 are held out, 150 and 200 are seen
 SPEC = replace(gap(TINY)["rotation"][0], task=RotationTask(angles=36))
 (PANEL,) = rotation.PANELS
 
 
 def drawing(images: torch.Tensor) -> Run:
-    """A run that was never trained and draws these images over the grid."""
-    return made_run(SPEC, draw=lambda self: images)
+    """A run that was never trained and draws these images over the grid, at other angles the truth."""
+
+    def draw(self: Run, latents: torch.Tensor | None = None) -> torch.Tensor:
+        return images if latents is None else self.spec.task.render(latents)
+
+    return made_run(SPEC, draw=draw)
 
 
 def truth() -> torch.Tensor:
@@ -59,13 +67,13 @@ def layer(volume: torch.Tensor, heldout: torch.Tensor, name: str = "conv1") -> L
 
 def test_the_gap_is_what_was_held_out_and_its_edges_are_not():
     outputs = in_gap(blending())
-    assert outputs.angles.tolist() == [170, 180, 190]
-    at = {angle: truth()[angle // 10] for angle in (160, 180, 200)}
-    assert torch.allclose(outputs.blend[1], (at[160] + at[200]) / 2)
-    assert torch.allclose(outputs.blend[0], 0.75 * at[160] + 0.25 * at[200])
-    assert torch.equal(outputs.edge[0], at[160])
+    assert outputs.angles.tolist() == [160, 170, 180, 190]
+    at = {angle: truth()[angle // 10] for angle in (150, 180, 200)}
+    assert torch.allclose(outputs.blend[0], 0.8 * at[150] + 0.2 * at[200], atol=1e-6)
+    assert torch.allclose(outputs.blend[2], 0.4 * at[150] + 0.6 * at[200], atol=1e-6)
+    assert torch.equal(outputs.edge[0], at[150])
     assert torch.equal(outputs.edge[2], at[200])
-    assert torch.equal(outputs.truth[1], at[180])
+    assert torch.equal(outputs.truth[2], at[180])
 
 
 def test_a_blending_decoder_differs_from_one_that_generalizes_and_one_that_repeats():
@@ -89,7 +97,7 @@ def test_pace_is_1_at_the_seen_median():
     assert pace(layer(7 * speed, heldout), heldout).tolist() == [1, 1, 0.5, 2, 1]
 
 
-def test_the_pace_of_a_claim_is_the_worst_of_the_hidden_layers(gather):
+def test_the_pace_of_a_claim_is_that_of_the_hidden_layers(gather):
     heldout = made_run(SPEC).split.mask
     steady = torch.ones(36).double()
     torn, slow = steady.clone(), steady.clone()
@@ -99,8 +107,10 @@ def test_the_pace_of_a_claim_is_the_worst_of_the_hidden_layers(gather):
     speeds = {"code": wild, "conv1": torn, "conv2": slow, "image": wild}
     layers = {name: layer(speed, heldout, name) for name, speed in speeds.items()}
     run = made_run(SPEC, diagnosis=replace(gather(gap).first("rotation").diagnosis, layers=layers))
-    assert largest_pace(run) == 9.0
-    assert smallest_pace(run) == pytest.approx(0.1)
+    assert largest_pace(run) == pytest.approx(math.log2(9))
+    assert smallest_pace(run) == pytest.approx(math.log2(0.1))
+    assert mean_pace(run) == pytest.approx((math.log2(9) + math.log2(0.1)) / 8)  # two layers of four angles
+    assert late_pace(run) == pytest.approx(math.log2(0.1) / 4)
 
 
 def test_no_evidence_has_no_effect():
@@ -108,11 +118,28 @@ def test_no_evidence_has_no_effect():
         assert all(part.effect(made({"rotation": []})) == {} for part in claim.parts)
 
 
-def test_claims_are_judged_from_tiny_runs(gather):
+def test_claims_have_effects_for_every_seed_of_tiny_runs(gather):
     for claim in rotation.CLAIMS:
-        judged = judge(claim, gather(gap))
-        assert judged.outcome == "undetermined"  # two seeds are too few
-        assert all(part.seeds == (0, 1) for part in judged.parts)
+        assert all(tuple(values) == (0, 1) for values in effects(claim, gather(gap)).values())
+        assert judged(claim, gather(gap)).outcome == "undetermined"  # two seeds are too few
+
+
+def test_a_blending_decoder_is_judged_and_one_that_did_not_learn_is_excluded():
+    (blend, *_), part = rotation.CLAIMS, rotation.CLAIMS[0].primary[0]
+    assert part.effect(made({"rotation": [blending()]})) == {0: 0.0}
+
+    def blank(self: Run, latents: torch.Tensor | None = None) -> torch.Tensor:
+        return self.spec.task.blank(36 if latents is None else len(latents))
+
+    empty = made({"rotation": [made_run(SPEC, draw=blank)]})
+    assert all(isinstance(p.effect(empty)[0], Excluded) for p in blend.primary)
+
+
+def test_the_authors_angles_are_trained_on():
+    spec = gap(PAPER)["rotation"][0]
+    seen = made_run(spec).split.seen[:, 0]
+    expected = torch.cat([torch.arange(444), torch.arange(555, 999)]) * 160 / 444
+    assert torch.allclose(seen, expected)
 
 
 def test_the_table_has_a_row_per_seed(gather):

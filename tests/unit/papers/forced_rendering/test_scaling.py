@@ -12,20 +12,22 @@ from composcope.experiments.store import Store
 from composcope.papers.forced_rendering import scaling as experiment
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.scaling import plan
-from composcope.papers.forced_rendering.scaling.claims import decisive, doublings, exponents
+from composcope.papers.forced_rendering.scaling.claims import doublings, exponents
 from composcope.papers.forced_rendering.scaling.numbers import Scaling, exponent, over_seeds, scaling
 from composcope.papers.forced_rendering.scaling.plan import Cell, Sizes, cells
-from composcope.papers.forced_rendering.scaling.search import Bounds, Search, needed
+from composcope.papers.forced_rendering.scaling.search import Search, needed
+from composcope.study.claim import Bounds
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.ledger import judge
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset
 from composcope.training import Training
 
+from .judging import judged
 from .made import drawn, made_run
 
 (PANEL,) = experiment.PANELS
 (CLAIM,) = experiment.CLAIMS
+SEEDS = tuple(range(6))
 COUNTS = tuple(4 * 2**i for i in range(14))
 Accuracy = Callable[[Cell, int], float | None]
 
@@ -35,7 +37,7 @@ def octaves(counts: int = 9) -> tuple[Preset, Plan]:
     """A preset of sizes 8, 16 and 32 with the first so many counts, and its plan."""
     preset = Preset(f"octaves {counts}", "for tests", "made up")
     with pytest.MonkeyPatch.context() as patch:
-        sizes = Sizes((8, 16, 32), COUNTS[:counts], width=4, training=Training(steps=3, batch=4), seeds=(0, 1, 2))
+        sizes = Sizes((8, 16, 32), COUNTS[:counts], width=4, training=Training(steps=3, batch=4), seeds=SEEDS)
         patch.setitem(plan.SIZES, preset.name, sizes)
         return preset, cells(preset)
 
@@ -128,43 +130,46 @@ def test_a_mean_over_seeds_with_a_bound_among_them_is_a_bound():
 def test_a_cube_and_a_line_are_found_exactly_and_reproduce_the_claim():
     evidence = made(law(3))
     found = scaling(evidence)
-    assert found.exponents("bumps") == {seed: Bounds(3, 3) for seed in (0, 1, 2)}
-    assert found.exponents("stripes") == {seed: Bounds(1, 1) for seed in (0, 1, 2)}
+    assert found.exponents("bumps") == {seed: Bounds(3, 3) for seed in SEEDS}
+    assert found.exponents("stripes") == {seed: Bounds(1, 1) for seed in SEEDS}
     assert [row["images needed"] for row in found.table()] == ["8", "64", "512", "8", "16", "32"]
     assert found.table()[0]["exponent"] == "3.00"
-    assert doublings(1)(evidence) == {0: 4.0, 1: 4.0, 2: 4.0}
-    assert judge(CLAIM, evidence).outcome == "reproduced"
+    assert doublings(evidence) == dict.fromkeys(SEEDS, 4.0)
+    assert judged(CLAIM, evidence).outcome == "reproduced"
 
 
 @pytest.mark.parametrize("power", [1, 5])
 def test_another_power_does_not_reproduce_the_claim(power):
-    assert judge(CLAIM, made(law(power), counts=14)).outcome == "not reproduced"
+    assert judged(CLAIM, made(law(power), counts=14)).outcome == "not reproduced"
 
 
-def test_a_threshold_out_of_reach_is_marked_and_counts_only_if_it_settles_the_inequality():
+def test_a_threshold_out_of_reach_is_marked_and_counted_by_its_bounds():
     evidence = made(law(3), counts=7)
     row = scaling(evidence).table()[2]
-    assert row["by seed"] == "> 256, > 256, > 256"
+    assert row["by seed"] == ", ".join(["> 256"] * 6)
     assert row["images needed"] == ">= 512"
     assert row["exponent"] == ">= 3.00"
-    assert exponents("bumps", 2)(evidence) == {0: 3.0, 1: 3.0, 2: 3.0}
-    assert exponents("bumps", 4)(evidence) == {}
-    assert judge(CLAIM, evidence).outcome == "undetermined"
+    assert exponents("bumps")(evidence) == dict.fromkeys(SEEDS, Bounds(3.0, math.inf))
+    judgement = judged(CLAIM, evidence)
+    below, above, *stripes = judgement.primary
+    assert (below.method, below.holds, below.count) == ("sign test", True, 6)
+    assert (above.method, above.holds) == ("sign test", None)
+    assert [part.holds for part in stripes] == [True, True]
+    assert judgement.outcome == "undetermined"
 
 
-def test_a_number_or_bound_is_decisive_or_nan():
-    assert decisive(Bounds(3, 3), 2) == 3
-    assert decisive(Bounds(1, 1), 2) == 1
-    assert decisive(Bounds(3, math.inf), 2) == 3
-    assert decisive(Bounds(-math.inf, 1.5), 2) == 1.5
-    assert math.isnan(decisive(Bounds(1, math.inf), 2))
+def test_six_seeds_of_bounds_are_too_few_to_contradict_the_whole_statement():
+    judgement = judged(CLAIM, made(law(5), counts=10))  # 2048, the largest count, is not enough at 32
+    above = judgement.primary[1]
+    assert (above.method, above.holds) == ("sign test", False)
+    assert judgement.outcome == "undetermined"  # 1/64 times the four inequalities is above 0.025
 
 
 def test_no_evidence_has_no_effect():
     evidence = made(lambda cell, seed: None)
     for part in CLAIM.parts:
         assert part.effect(evidence) == {}
-    assert judge(CLAIM, evidence).outcome == "undetermined"
+    assert judged(CLAIM, evidence).outcome == "undetermined"
 
 
 def test_a_search_does_not_look_beyond_a_missing_cell():
@@ -175,8 +180,8 @@ def test_a_search_does_not_look_beyond_a_missing_cell():
 def test_a_size_that_was_not_run_still_counts_as_the_largest():
     evidence = made(lambda cell, seed: None if cell.size == 32 else law(3)(cell, seed))
     assert {search.text for search in scaling(evidence).of("bumps", 32)} == {"unfinished"}
-    assert doublings(1)(evidence) == {}
-    assert exponents("bumps", 2)(evidence) == {}
+    assert doublings(evidence) == {}
+    assert exponents("bumps")(evidence) == {}
 
 
 def test_figure_4c_draws_thresholds_laws_and_accuracies():

@@ -7,16 +7,18 @@ import torch
 from composcope.experiments.run import Run
 from composcope.papers.forced_rendering import stripes
 from composcope.papers.forced_rendering.base import sizes_of as base_sizes_of
+from composcope.papers.forced_rendering.gates import UNLEARNED, training_share
 from composcope.papers.forced_rendering.presets import QUICK, TINY
+from composcope.papers.forced_rendering.smoothness import evenness_both_ways
 from composcope.papers.forced_rendering.stripes import claims, numbers, plan
 from composcope.papers.forced_rendering.stripes.drawing import grey_scale
 from composcope.papers.forced_rendering.stripes.plan import Amount, sizes_of, stripes_spec
-from composcope.papers.forced_rendering.volumes import evenness
+from composcope.study.claim import Excluded
 from composcope.study.drawing import MARK
-from composcope.study.ledger import judge
 from composcope.study.plan import label_of
 
-from .made import drawn, made_run, outlines, titles
+from .judging import effects, judged
+from .made import drawn, made, made_run, outlines, titles
 
 PANEL = {panel.name: panel for panel in stripes.PANELS}
 ALONE = Amount(stripes=True, bumps=0)
@@ -26,12 +28,13 @@ MOST = sizes_of(TINY).bumps[-1]
 
 def drawing(images: torch.Tensor) -> Run:
     """A run that was never trained and draws these images over the grid."""
-    return made_run(stripes_spec(TINY, ALONE, 0), draw=lambda self: images)
+    return made_run(stripes_spec(TINY, ALONE, 0), draw=lambda self, latents=None: images)
 
 
 @pytest.mark.parametrize("preset", [TINY, QUICK], ids=lambda preset: preset.name)
 def test_plans_take_their_runs_from_all_amounts(preset):
-    every_amount = plan.all_amounts(preset)
+    base = plan.with_and_without_volume(preset)[plan.ALL_BUMPS]
+    every_amount = {**plan.all_amounts(preset), plan.ALL_BUMPS: base}
     for panel in stripes.PANELS:
         assert panel.plan(preset).items() <= every_amount.items()
     assert plan.bumps_alone(preset) not in plan.increasing_bumps(preset)
@@ -105,14 +108,17 @@ def test_figure_4b_draws_images_and_a_dot_per_seed(gather):
 
 
 def test_figure_4d_has_a_row_per_kind_of_run_and_outlines_the_hole(gather):
-    even = evenness(gather(plan.with_and_without))
+    even = evenness_both_ways(gather(plan.with_and_without_volume))
     figure = drawn(PANEL["4d"], even)
     maps = [axes for axes in figure.axes if axes.images]
-    assert len(maps) == 2 * 4 + 1
+    assert len(maps) == 6 * 4 + 1
     assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
     labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().endswith("\n\ny")]
-    assert labels == ["stripes\n+ 20\n\ny", "20 bumps\n\ny"]
-    assert [row["runs"] for row in even.table()][-2:] == ["20 bumps", "true images"]
+    kinds = ("stripes + 20", "20 bumps", "bumps of figure 2")
+    assert labels == [f"{kind}\n{way}\n\ny" for kind in kinds for way in ("differences", "exact")]
+    assert [row["runs"] for row in even.table()][-2:] == ["bumps of figure 2, exact", "true images"]
+    by_differences, by_derivatives = even.maps["20 bumps, differences"], even.maps["20 bumps, exact"]
+    assert (by_differences.method, by_derivatives.method) == ("differences", "exact")
 
 
 def test_every_stripe_is_in_the_set(gather):
@@ -146,7 +152,48 @@ def test_tables_show_labels(gather):
     assert list(dict.fromkeys(row["trained on"] for row in rows)) == [label_of(key) for key in plan.all_amounts(TINY)]
 
 
-def test_claims_are_judged_from_tiny_runs(gather):
+def test_claims_have_effects_for_every_seed_of_tiny_runs(gather):
     for claim in stripes.CLAIMS:
-        judged = judge(claim, gather(claim.plan))
-        assert all(part.seeds == base_sizes_of(TINY).seeds for part in judged.parts), claim.number
+        found = effects(claim, gather(claim.plan))
+        assert all(tuple(values) == base_sizes_of(TINY).seeds for values in found.values()), claim.number
+        assert judged(claim, gather(claim.plan)).outcome == "undetermined"  # two seeds
+
+
+def test_no_primary_statement_needs_a_verdict():
+    assert not any("fits best" in part.measure for claim in stripes.CLAIMS for part in claim.primary)
+
+
+def perfect(amount: Amount, seed: int, **answers: object) -> Run:
+    """A run that was never trained and draws every latent as the task does."""
+
+    def draw(self: Run, latents: torch.Tensor | None = None) -> torch.Tensor:
+        return self.spec.task.render(self.split.latents if latents is None else latents)
+
+    return made_run(stripes_spec(TINY, amount, seed), draw=draw, **answers)
+
+
+def test_bumps_with_stripes_and_failing_bumps_reproduce_claim_11():
+    def runs(amount: Amount, placed: float) -> list[Run]:
+        errors = [{"accuracy": placed - 0.01 * seed, "heldout_mse": 0.1, "blank_mse": 1.0} for seed in range(5)]
+        return [perfect(amount, seed, error=error) for seed, error in enumerate(errors)]
+
+    claim = next(claim for claim in stripes.CLAIMS if claim.number == 11)
+    with_stripes = {key: runs(key, 1.0) for key in plan.increasing_bumps(TINY)}
+    alone = plan.bumps_alone(TINY)
+    evidence = made({**with_stripes, alone: runs(alone, 0.2)})
+    assert judged(claim, evidence).outcome == "reproduced"
+    good = made({**with_stripes, alone: runs(alone, 1.0)})
+    assert judged(claim, good).outcome == "not reproduced"
+
+
+def test_a_run_that_did_not_learn_is_excluded_with_the_reason():
+    def blank(self: Run, latents: torch.Tensor | None = None) -> torch.Tensor:
+        return self.spec.task.blank(64 if latents is None else len(latents))
+
+    failing = made_run(stripes_spec(TINY, ALONE, 1), draw=blank, error={"accuracy": 1.0})
+    learned = perfect(ALONE, 0, error={"accuracy": 1.0})
+    part = claims.CLAIMS[0].primary[1]
+    found = part.effect(made({ALONE: [learned, failing]}))
+    assert found == {0: 1.0, 1: Excluded(UNLEARNED)}
+    assert training_share(learned) == 0
+    assert training_share(failing) == pytest.approx(1)
