@@ -51,7 +51,7 @@ SIZES = {
         depths=(2, 3, 5),
         compared=(2, 5),
         several=(3,),
-        rate_training=Training(steps=3000, batch=16),
+        rate_training=Training(steps=2000, batch=16),
         mlp_depths=(3, 4, 5),
         mlp_widths={"bump": 256, "rate": 128},
         mlp_training=Training(steps=1260),

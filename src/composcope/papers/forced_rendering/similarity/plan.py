@@ -33,7 +33,7 @@ SIZES = {
         sums_sampling=None,
         sums_training=None,
         short_training=Training(steps=450, batch=16),
-        short_rate_training=Training(steps=1500, batch=16),
+        short_rate_training=Training(steps=1200, batch=16),
     ),
     "paper": Sizes(
         inner=Square(10, 18),
