@@ -79,6 +79,9 @@ def reproduce(
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Train nothing: draw and judge from the runs that the store has.")
     ] = False,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Only draw figures again, from the numbers in the --out folder.")
+    ] = False,
 ) -> None:
     """Run a study: train what its figures need, draw them, judge every claim and write the report.
 
@@ -87,10 +90,16 @@ def reproduce(
     """
     from composcope.experiments.store import Store
     from composcope.report.report import write_report
+    from composcope.study.reproduce import redraw_figures
     from composcope.study.reproduce import reproduce as reproduce_study
+    from composcope.study.study import find_study
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
+    if redraw:
+        panels = redraw_figures(find_study(study), out, figures or [])
+        print(f"{len(panels)} figures: {out / 'figures'}")
+        return
     target = Store(store)
     options: dict[str, Any] = {"preset": preset, "seeds": seeds, "settings": set_ or []}
     if dry_run:
@@ -255,10 +264,12 @@ def _print_plan(event: "Planned", workers: int | None) -> None:
 def _print_dry_run(
     study: str | None, figures: list[str], store: Any, workers: int | None, kernels: Any, options: dict[str, Any]
 ) -> None:
+    """The plan, with the cost of each figure in CPU time; runs that figures share are counted once."""
     from composcope.experiments.executor import workload
     from composcope.study.reproduce import Planned, estimated_costs
     from composcope.study.request import make_request, remaining_work
     from composcope.study.study import find_study
+    from composcope.terminal import duration, print_table
 
     request = make_request(find_study(study), figures, **options)
     work = remaining_work(request, store)
@@ -266,6 +277,16 @@ def _print_dry_run(
     with _EventPrinter(workers) as printer:
         costs = estimated_costs(specs, kernels, printer)
         printer(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), 0))
+    rows, counted = [], set[str]()
+    for panel in request.panels:
+        own = [
+            spec for run_id, spec in work.todo.items() if run_id in work.wanted[panel.name] and run_id not in counted
+        ]
+        counted |= {spec.run_id for spec in own}
+        seconds = workload(own, store, work.diagnosed, costs)
+        rows.append({"figure": panel.name, "runs to do": len(own), "core time": duration(seconds) if own else "-"})
+    total = duration(workload(specs, store, work.diagnosed, costs))
+    print_table([*rows, {"figure": "all", "runs to do": len(specs), "core time": total}])
 
 
 def _print_ledger(ledger: "Ledger") -> None:
