@@ -43,7 +43,7 @@ def share(run):
     return run.error["heldout_mse"] / run.error["blank_mse"]
 
 
-def numbers(evidence):
+def numbers(evidence) -> Errors:
     return Errors({key: [share(run) for run in runs] for key, runs in evidence.items()})
 
 

@@ -9,6 +9,7 @@ from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.study import drawing
 from composcope.study.ledger import Judgement, Ledger, PartJudgement
+from composcope.study.observations import Observations
 from composcope.study.panel import Panel, RenderedPanel
 from composcope.study.reproduce import Reproduction
 from composcope.study.request import Request
@@ -86,30 +87,52 @@ def made_up(store, judgements=None, panels=None, rendered_panels=None):
     if rendered_panels is None:
         rendered_panels = (rendered(first), rendered(second, run_ids=(), rows=[], png=b"", missing="no runs yet: more"))
     ledger = Ledger(STUDY.name, TINY, (), tuple(claims() if judgements is None else judgements))
-    return Reproduction(Request(STUDY, TINY, tuple(asked), ()), store, tuple(rendered_panels), ledger)
+    observed = Observations(STUDY.name, TINY.name, (), ())
+    return Reproduction(Request(STUDY, TINY, tuple(asked), ()), store, tuple(rendered_panels), ledger, observed)
+
+
+HOLDS = {"reproduced": True, "not reproduced": False, "undetermined": None}
 
 
 def part(outcome, values, **changes):
     low, high = (min(values), max(values)) if values else (None, None)
     mean = sum(values) / len(values) if values else None
-    seeds = tuple(range(len(values)))
-    return replace(
-        PartJudgement("the effect", ">", 0.5, "half of it", mean, low, high, seeds, tuple(values), outcome), **changes
+    made = PartJudgement(
+        measure="the effect",
+        relation=">",
+        threshold=0.5,
+        reason="half of it",
+        effect=mean,
+        low=low,
+        high=high,
+        p=0.01,
+        p_opposite=0.99,
+        method="t-test",
+        seeds=tuple(range(len(values))),
+        values=tuple(values),
+        censored={},
+        excluded={},
+        holds=HOLDS[outcome],
+        registered=True,
     )
+    return replace(made, **changes)
 
 
 def claim(number, outcome, *parts, **changes):
     made = Judgement(
-        number,
-        f"Statement number {number}.",
-        f"Sec. {number}",
-        ("1b",),
-        "8x8",
-        outcome,
-        "a summary",
-        "",
-        3,
-        parts or (part(outcome, [0.7, 0.8, 0.9]),),
+        number=number,
+        version=1,
+        statement=f"Statement number {number}.",
+        source=f"Sec. {number}",
+        figures=("1b",),
+        label="8x8",
+        outcome=outcome,
+        holds=HOLDS[outcome],
+        qualification="",
+        note="",
+        seeds=3,
+        primary=parts or (part(outcome, [0.7, 0.8, 0.9]),),
+        secondary=(),
     )
     return replace(made, **changes)
 

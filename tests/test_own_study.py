@@ -36,7 +36,7 @@ def test_it_runs_from_python(example, store, tmp_path):
     made = cs.reproduce("stripes-for-mlps", store=store, workers=1, on_event=events.append)
     assert made.panels[0].png.startswith(b"\x89PNG")
     assert [judgement.number for judgement in made.ledger.judgements] == [1]
-    assert len(made.ledger.judgements[0].parts[0].values) == 3
+    assert len(made.ledger.judgements[0].primary[0].values) == 3
     assert len(made.frame) == 6
     assert {type(event).__name__ for event in events} == {"Planned", "Progress", "RoundFinished"}
     out = made.write(tmp_path / "out")

@@ -279,10 +279,9 @@ def _print_dry_run(
         printer(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), 0))
     rows, counted = [], set[str]()
     for panel in request.panels:
-        own = [
-            spec for run_id, spec in work.todo.items() if run_id in work.wanted[panel.name] and run_id not in counted
-        ]
-        counted |= {spec.run_id for spec in own}
+        new = work.wanted[panel.name] - counted
+        own = [spec for run_id, spec in work.todo.items() if run_id in new]
+        counted |= new
         seconds = workload(own, store, work.diagnosed, costs)
         rows.append({"figure": panel.name, "runs to do": len(own), "core time": duration(seconds) if own else "-"})
     total = duration(workload(specs, store, work.diagnosed, costs))

@@ -75,11 +75,11 @@ def _said(labels: Sequence[str], values: Sequence[float | None]) -> str:
 
 @dataclass(frozen=True)
 class Strip:
-    """An effect beside its threshold: the claimed side from `start` on, the interval, one dot per seed."""
+    """An effect beside its threshold: the claimed range from `start` on, the interval, one dot per seed."""
 
     start: float
     extent: float
-    threshold: float
+    thresholds: list[float]
     low: float
     high: float
     dots: list[float]
@@ -89,18 +89,21 @@ class Strip:
 def strip(
     values: Sequence[float], low: float | None, high: float | None, threshold: float, relation: str
 ) -> Strip | None:
-    """The strip of an effect; None where there is none."""
+    """The strip of an effect; None where there is no interval."""
     if not values or low is None or high is None:
         return None
-    least, most = min(*values, threshold), max(*values, threshold)
+    limits = [-threshold, threshold] if relation == "within" else [threshold]
+    least, most = min(*values, *limits, low), max(*values, *limits, high)
     room = (most - least) * 0.12 or 1.0
     scale = (STRIP_WIDTH - 2 * STRIP_EDGE) / (most - least + 2 * room)
 
     def x(value: float) -> float:
         return round(STRIP_EDGE + (value - least + room) * scale, 1)
 
-    start, end = (x(threshold), STRIP_WIDTH) if relation == ">" else (0, x(threshold))
-    return Strip(start, round(end - start, 1), x(threshold), x(low), x(high), [x(value) for value in values])
+    start = 0 if relation == "<" else x(limits[0])
+    end = STRIP_WIDTH if relation == ">" else x(limits[-1])
+    dots = [x(value) for value in values]
+    return Strip(start, round(end - start, 1), [x(limit) for limit in limits], x(low), x(high), dots)
 
 
 def tick(value: float) -> str:

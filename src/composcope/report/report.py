@@ -20,7 +20,7 @@ from composcope.report.diagnosis_page import DRAWN
 from composcope.report.explorer import explorer_data
 from composcope.report.page import render, write_page
 from composcope.report.runs import RunRow, missing_row, run_row
-from composcope.study.ledger import Judgement, PartJudgement
+from composcope.study.ledger import Judgement, Ledger, PartJudgement
 from composcope.study.panel import RenderedPanel
 from composcope.study.reproduce import Reproduction
 from composcope.study.request import Request
@@ -61,7 +61,8 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
         study=request.study,
         preset=request.preset.name,
         answer=answer(behind, headline),
-        tally=list(reproduction.ledger.counts().items()),
+        tally=tally(reproduction.ledger),
+        chance=reproduction.ledger.expected_false_calls,
         who=who_composes(behind, headline),
         kinds=list(DRAWN.items()),
         claims=[claim_view(judgement, panels) for judgement in judgements],
@@ -72,6 +73,12 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
         verdicts=sorted({row.kind for row in rows if row.kind}),
         footer=footer(store, rows, request),
     )
+
+
+def tally(ledger: Ledger) -> list[tuple[str, bool | None, int]]:
+    """Every outcome that occurs, whether the claim holds with it, and how many claims have it."""
+    holds = {judgement.outcome: judgement.holds for judgement in ledger.judgements}
+    return [(outcome, holds[outcome], count) for outcome, count in ledger.counts().items()]
 
 
 def about_figures(rows: Sequence[RunRow], panels: Sequence[RenderedPanel]) -> list[RunRow]:
@@ -92,28 +99,36 @@ def missing_specs(store: Store, request: Request) -> list[Spec]:
 
 def claim_view(judgement: Judgement, panels: Sequence[RenderedPanel]) -> dict[str, Any]:
     """A claim's row: the part that decides in front, every part behind it."""
-    parts = [part_view(part) for part in judgement.parts]
+    parts = [part_view(part, secondary=index >= len(judgement.primary)) for index, part in enumerate(judgement.parts)]
     here = {panel.name for panel in panels}
-    deciding = next((p for p in parts if p["outcome"] == judgement.outcome), parts[0] if parts else None)
+    primary = parts[: len(judgement.primary)]
+    deciding = next((part for part in primary if part["holds"] is judgement.holds), primary[0] if primary else None)
     return {
         "judgement": judgement,
         "deciding": deciding,
         "parts": parts,
+        "registered": all(part.registered for part in judgement.parts),
         "figures": [{"name": name, "here": name in here} for name in judgement.figures],
     }
 
 
-def part_view(part: PartJudgement) -> dict[str, Any]:
-    spread = f"{number(part.low)} to {number(part.high)}" if len(part.values) > 1 else ""
+def part_view(part: PartJudgement, secondary: bool = False) -> dict[str, Any]:
+    spread = "" if part.low is None else f"{number(part.low)} to {number(part.high)}"
     return {
         "measure": part.measure,
+        "secondary": secondary,
         "reason": part.reason,
         "outcome": part.outcome,
+        "holds": part.holds,
         "effect": number(part.effect),
         "value": part.effect if part.effect is not None and math.isfinite(part.effect) else "",
         "interval": spread,
         "claimed": part.claimed,
-        "seeds": len(part.values),
+        "p": f"{part.p:.2g}",
+        "method": part.method,
+        "seeds": part.count,
+        "by_seed": ", ".join(f"{seed}: {number(v)}" for seed, v in zip(part.seeds, part.values, strict=True)),
+        "excluded": "; ".join(f"seed {seed} excluded: {reason}" for seed, reason in part.excluded.items()),
         "strip": strip(part.values, part.low, part.high, part.threshold, part.relation),
     }
 

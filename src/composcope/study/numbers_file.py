@@ -24,11 +24,21 @@ def pack_numbers(numbers: Any, caption: str) -> bytes:
     return pack_arrays({TREE: np.frombuffer(text.encode(), dtype=np.uint8), **small})
 
 
-def unpack_numbers(content: bytes, make: Callable[..., Any]) -> tuple[Any, str]:
-    """The numbers and the caption. `make`: the function that makes such numbers, whose return type they have."""
+def numbers_type(make: Callable[..., Any]) -> Any:
+    """The type of the numbers that a function makes, from its annotation."""
     while isinstance(make, functools.partial):
         make = make.func
-    kind = typing.get_type_hints(make)["return"]
+    kind = typing.get_type_hints(make).get("return")
+    if kind is None:
+        raise BadInput(
+            f"{make.__name__}: annotate its return type, `-> Numbers`, so that the numbers can be read again"
+        )
+    return kind
+
+
+def unpack_numbers(content: bytes, make: Callable[..., Any]) -> tuple[Any, str]:
+    """The numbers and the caption. `make`: the function that makes such numbers, whose return type they have."""
+    kind = numbers_type(make)
     try:
         arrays = unpack_arrays(content)
         body = json.loads(arrays.pop(TREE).tobytes())

@@ -58,7 +58,8 @@ def make_request(
 class Work:
     """All runs that may be needed, those to do now, and which of these are to be diagnosed.
 
-    - `wanted`: ids of the runs to have now, by figure. `done`: how many are in the store; `later`: how many may be needed once the others are done.
+    - `wanted`: ids of the runs to have now, by figure. `done`: how many are in the store; `later`: how many may be
+      needed once the others are done.
     """
 
     runs: dict[str, Spec]
