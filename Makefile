@@ -17,8 +17,10 @@ test: $(VENV)/developer browser
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# Results go into a folder named after the processor, so that those of other machines are kept.
 bench: $(VENV)/developer
-	@for name in training kernels measures diagnosis; do file=benchmarks/results/$$name.txt; \
+	@folder=benchmarks/results/$$($(BIN)/python benchmarks/timing.py) && mkdir -p $$folder && \
+	for name in training kernels fastconv_rule measures diagnosis; do file=$$folder/$$name.txt; \
 	  $(BIN)/python benchmarks/$$name.py > $$file.part && mv $$file.part $$file && cat $$file || exit 1; done
 
 $(BIN)/python:

@@ -1,4 +1,4 @@
-"""What each convolution kernel brings: to whole epochs, to single layers, and as size and width grow."""
+"""What each convolution kernel brings: to whole epochs and to single layers."""
 
 import argparse
 from collections.abc import Callable
@@ -6,27 +6,29 @@ from collections.abc import Callable
 import torch
 from timing import compare, machine, measure, report, serve
 from torch import Tensor, nn
-from training import BATCH, CODE, SIZE, plain_cnn, plain_epoch
+from training import Network, plain_epochs
 
-from composcope import kernels
+from composcope import fastconv
+
+CODE, SIZE, BATCH = 56, 28, 32
 
 # ---- whole epochs
 
 
 def our_cnn(depth: int, width: int, conv: bool = True, up: bool = True, last: bool = True) -> nn.Sequential:
-    """The same decoder with the kernels' modules, or the library's for the kinds switched off."""
+    """The same decoder with the kernels' modules, or the PyTorch's for the kinds switched off."""
     layers: list[nn.Module] = [nn.Linear(CODE, width * 49), nn.Unflatten(1, (width, 7, 7)), nn.ReLU()]
     for _ in range(2):
         if up:
-            layers.append(kernels.Upsample2x(width, width, relu=True))
+            layers.append(fastconv.Upsample2x(width, width, relu=True))
         else:
             layers += [nn.ConvTranspose2d(width, width, 4, stride=2, padding=1), nn.ReLU()]
     for _ in range(depth - 2):
         if conv:
-            layers.append(kernels.Conv3x3(width, width, relu=True))
+            layers.append(fastconv.Conv3x3(width, width, relu=True))
         else:
             layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU()]
-    layers.append(kernels.Conv3x3(width, 1) if last else nn.Conv2d(width, 1, 3, padding=1))
+    layers.append(fastconv.Conv3x3(width, 1) if last else nn.Conv2d(width, 1, 3, padding=1))
     return nn.Sequential(*layers)
 
 
@@ -44,7 +46,7 @@ def our_epoch(model: nn.Module, codes: Tensor, images: Tensor) -> Callable[[], N
 
 
 LADDER = {
-    "our loop, library's convolutions": (False, False, False),
+    "our loop, PyTorch's convolutions": (False, False, False),
     "+ 3x3": (True, False, False),
     "+ 3x3, last": (True, False, True),
     "+ 3x3, upsampling": (True, True, False),
@@ -56,12 +58,12 @@ LADDER = {
 def serve_epochs(name: str, depth: int, width: int, samples: int, threads: int) -> None:
     torch.set_num_threads(threads)
     if name.endswith("memory kept"):
-        kernels.keep_memory()
+        fastconv.keep_memory()
     codes, images = torch.randn(samples, CODE), torch.rand(samples, 1, SIZE, SIZE)
     if name in LADDER:
         serve(our_epoch(our_cnn(depth, width, *LADDER[name]), codes, images))
     else:
-        serve(plain_epoch(plain_cnn(depth, width), codes, images))
+        serve(plain_epochs(Network(depth, width, SIZE, BATCH, samples)))
 
 
 def epochs(depth: int, width: int, samples: int, rounds: int) -> None:
@@ -82,19 +84,19 @@ def step_of(module: nn.Module, x: Tensor) -> Callable[[], object]:
 
 
 def layer(kind: str, c: int, k: int, size: int, batch: int = BATCH) -> dict[str, Callable[[], object]]:
-    """The library's layer with ReLU and ours."""
+    """The PyTorch's layer with ReLU and ours."""
     x = torch.randn(batch, c, size, size, requires_grad=True)
     theirs: nn.Module
     ours: nn.Module
     if kind == "up":
-        theirs, ours = nn.ConvTranspose2d(c, k, 4, stride=2, padding=1), kernels.Upsample2x(c, k, relu=True)
+        theirs, ours = nn.ConvTranspose2d(c, k, 4, stride=2, padding=1), fastconv.Upsample2x(c, k, relu=True)
     else:
-        theirs, ours = nn.Conv2d(c, k, 3, padding=1), kernels.Conv3x3(c, k, relu=True)
-    return {"library": step_of(nn.Sequential(theirs, nn.ReLU()), x), "ours": step_of(ours, x)}
+        theirs, ours = nn.Conv2d(c, k, 3, padding=1), fastconv.Conv3x3(c, k, relu=True)
+    return {"PyTorch": step_of(nn.Sequential(theirs, nn.ReLU()), x), "ours": step_of(ours, x)}
 
 
 def gemm_peak() -> float:
-    """Floating-point operations per second of the library's matrix product, 1024 a side."""
+    """Floating-point operations per second of the PyTorch's matrix product, 1024 a side."""
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     return 2 * 1024**3 / measure({"gemm": lambda: a @ b}, 9)["gemm"].wall
 
@@ -112,41 +114,22 @@ def layers(rounds: int) -> None:
         report(times)
 
 
-def growth(rounds: int, quick: bool) -> None:
-    """Ratio to the library over sizes and widths; 1.00 where the rule leaves the layer to the library."""
-    widths = (16, 64) if quick else (16, 24, 32, 64, 128)
-    for kind, sizes in (("conv", (7, 14, 16, 28, 40, 56)), ("up", (7, 8, 14, 20, 28))):
-        for batch in (BATCH,) if quick else (1, 8, BATCH):
-            print(f"{kind}, batch {batch}: library / ours in CPU time; t = the rule takes the library")
-            print("  size " + "".join(f"  width {width:<4}" for width in widths))
-            for size in sizes[::2] if quick else sizes:
-                cells = []
-                for width in widths:
-                    before = kernels.used()
-                    times = measure(layer(kind, width, width, size, batch), rounds)
-                    torch_only = set(kernels.used() - before) == {"torch"}
-                    cells.append(f"  {times['library'].cpu / times['ours'].cpu:6.2f} {'t' if torch_only else ' '}   ")
-                print(f"  {size:4} " + "".join(cells))
-
-
 def main() -> None:
     """Everything, or with --quick a little of everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a little of everything, in a minute")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--serve", nargs=5, help=argparse.SUPPRESS)
-    parser.add_argument("--only", choices=("epochs", "layers", "growth"))
+    parser.add_argument("--only", choices=("epochs", "layers"))
     options = parser.parse_args()
     if options.serve:
         serve_epochs(options.serve[0], *map(int, options.serve[1:]))
         return
     torch.set_num_threads(options.threads)
     quick = options.quick
-    print(f"{machine()}; {torch.get_num_threads()} thread(s), {kernels.status()}")
+    print(f"{machine()}; {torch.get_num_threads()} thread(s)")
     if options.only in (None, "layers"):
         layers(5 if quick else 21)
-    if options.only in (None, "growth"):
-        growth(3 if quick else 9, quick)
     if options.only in (None, "epochs"):
         epochs(4, 64, 320 if quick else 2000, 3)
 

@@ -1,6 +1,8 @@
 """Alternatives timed side by side: they take turns within one run, so that a busy machine slows all of them alike."""
 
+import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -10,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+
+from composcope import fastconv
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,22 @@ def report(times: Mapping[str, Times], unit: float = 1e3, sign: str = "ms") -> N
 
 
 def machine() -> str:
-    """The machine in a line."""
+    """The machine in a line, with what PyTorch and the compiled convolutions use of it."""
+    status = fastconv.status()
+    kernels = f"kernels with {status.lanes} lanes" if status.available else f"no kernels: {status.reason}"
+    uses = torch.backends.cpu.get_cpu_capability()
+    return f"{processor()}, {os.cpu_count()} cores, PyTorch uses {uses}, {kernels}, torch {torch.__version__}"
+
+
+def processor() -> str:
+    """The processor's name."""
     names = [line for line in _cpuinfo().splitlines() if line.startswith("model name")]
-    name = names[0].partition(":")[2].strip() if names else platform.machine()
-    return f"{name}, {len(names) or '?'} cores, {torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}"
+    return names[0].partition(":")[2].strip() if names else platform.machine()
+
+
+def folder() -> str:
+    """A folder's name for the machine's results: amd-epyc-avx2."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{processor()} {torch.backends.cpu.get_cpu_capability()}".lower()).strip("-")
 
 
 def _cpuinfo() -> str:
@@ -89,3 +105,7 @@ def ask(server: "subprocess.Popen[str]") -> Times:
     server.stdin.flush()
     cpu, wall = server.stdout.readline().split()
     return Times(float(cpu), float(wall))
+
+
+if __name__ == "__main__":
+    print(folder())

@@ -2,10 +2,11 @@
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 
 import torch
 from timing import compare, machine, report, serve
@@ -13,60 +14,81 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import composcope as cs
-from composcope import kernels
+from composcope import fastconv
 
-CODE, SIZE, BATCH = 56, 28, 32
-OURS = {"composcope, library's convolutions": "torch", "composcope": "auto"}
+OURS = {"composcope, PyTorch's convolutions": "torch", "composcope": "auto"}
+PLAIN, COMPILED = "plain eager loop", "torch.compile of the plain network"
 
 
-def plain_cnn(depth: int, width: int) -> nn.Sequential:
+@dataclass(frozen=True)
+class Network:
+    """A bump-coded CNN and what it is trained on."""
+
+    depth: int
+    width: int = 64
+    size: int = 28
+    batch: int = 32
+    samples: int = 320
+    epochs: int = 1
+
+    def data(self) -> tuple[Tensor, Tensor]:
+        return torch.randn(self.samples, 2 * self.size), torch.rand(self.samples, 1, self.size, self.size)
+
+
+def plain_cnn(net: Network) -> nn.Sequential:
     """The decoder as a user would write it from the paper: transposed convolutions everywhere, from a 1 x 1 map on."""
-    layers: list[nn.Module] = [nn.Unflatten(1, (CODE, 1, 1)), nn.ConvTranspose2d(CODE, width, 7), nn.ReLU()]
+    code, width = 2 * net.size, net.width
+    layers: list[nn.Module] = [nn.Unflatten(1, (code, 1, 1)), nn.ConvTranspose2d(code, width, net.size // 4), nn.ReLU()]
     for _ in range(2):
         layers += [nn.ConvTranspose2d(width, width, 4, stride=2, padding=1), nn.ReLU()]
-    for _ in range(depth - 2):
+    for _ in range(net.depth - 2):
         layers += [nn.ConvTranspose2d(width, width, 3, padding=1), nn.ReLU()]
     return nn.Sequential(*layers, nn.ConvTranspose2d(width, 1, 3, padding=1))
 
 
-def plain_epoch(model: nn.Module, codes: Tensor, images: Tensor) -> Callable[[], None]:
-    """An epoch as a user would write it."""
-    loader = DataLoader(TensorDataset(codes, images), batch_size=BATCH, shuffle=True)
+def plain_epochs(net: Network, compiled: bool = False) -> Callable[[], None]:
+    """Epochs as a user would write them."""
+    model: nn.Module = plain_cnn(net)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    call = torch.compile(model) if compiled else model
+    loader = DataLoader(TensorDataset(*net.data()), batch_size=net.batch, shuffle=True)
 
     def run() -> None:
-        for code, image in loader:
-            optimiser.zero_grad()
-            nn.functional.mse_loss(model(code), image).backward()
-            optimiser.step()
+        for _ in range(net.epochs):
+            for code, image in loader:
+                optimiser.zero_grad()
+                nn.functional.mse_loss(call(code), image).backward()
+                optimiser.step()
 
     return run
 
 
-def our_epoch(depth: int, width: int, codes: Tensor, images: Tensor) -> Callable[[], object]:
-    """An epoch of ours: the project's own decoder and training."""
-    module = cs.CNN(depth=depth, width=width).build((SIZE, SIZE), (1, SIZE, SIZE))
-    settings = cs.Training(epochs=1, batch=BATCH)
+def our_epochs(net: Network) -> Callable[[], object]:
+    """Epochs of ours: the project's own decoder and training."""
+    module = cs.CNN(depth=net.depth, width=net.width).build((net.size, net.size), (1, net.size, net.size))
+    settings = cs.Training(epochs=net.epochs, batch=net.batch)
+    codes, images = net.data()
     return lambda: cs.train(module, codes, images, settings)
 
 
-def serve_epochs(name: str, depth: int, width: int, samples: int) -> None:
+def serve_epochs(name: str, net: Network) -> None:
     torch.set_num_threads(1)
-    codes, images = torch.randn(samples, CODE), torch.rand(samples, 1, SIZE, SIZE)
     if name not in OURS:
-        serve(plain_epoch(plain_cnn(depth, width), codes, images))
+        serve(plain_epochs(net, compiled=name == COMPILED))
     else:
-        kernels.keep_memory()
-        with kernels.using("auto" if OURS[name] == "auto" else "torch"):
-            serve(our_epoch(depth, width, codes, images))
+        fastconv.keep_memory()
+        with fastconv.using("auto" if OURS[name] == "auto" else "torch"):
+            serve(our_epochs(net))
 
 
-def epochs(depth: int, samples: int, rounds: int) -> float:
-    """Print the comparison and return our seconds of CPU time for an epoch of 2000."""
-    print(f"epoch of {samples} samples, depth {depth}, width 64, {SIZE} x {SIZE}, batch {BATCH}, one thread")
-    times = compare(__file__, ["plain eager loop", *OURS], [depth, 64, samples], rounds)
+def epochs(net: Network, rounds: int, compiled: bool = False) -> float:
+    """Print the comparison and return our seconds of CPU time for a sample."""
+    print(f"{net}, one thread")
+    names = [PLAIN, *OURS, *([COMPILED] if compiled else [])]
+    times = compare(__file__, names, astuple(net), rounds)
     report(times, 1.0, "s ")
-    return times["composcope"].cpu * 2000 / samples
+    sys.stdout.flush()
+    return times["composcope"].cpu / (net.samples * net.epochs)
 
 
 def sweeps(steps: int) -> None:
@@ -92,20 +114,25 @@ def sweeps(steps: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer samples and rounds, in two minutes")
-    parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=("epochs", "sweeps"))
+    parser.add_argument("--serve", nargs=7, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve_epochs(options.serve[0], *map(int, options.serve[1:]))
+        serve_epochs(options.serve[0], Network(*map(int, options.serve[1:])))
         return
-    samples, rounds = (320, 3) if options.quick else (1000, 3)
-    print(f"{machine()}; kernels: {'compiled' if kernels.status().available else kernels.status().reason}")
-    seconds = {depth: epochs(depth, samples, rounds) for depth in (4, 10)}
-    a_layer = (seconds[10] - seconds[4]) / 6
-    depths = range(2, 7)
-    total = sum(50 * (seconds[4] + (depth - 4) * a_layer) for depth in depths)
-    print("the paper's depth experiment (depths 2-6, 50 epochs of 2000 draws, one code, one seed), from these epochs:")
-    print(f"  {total / 60:.0f} minutes on one core, {total / 60 / (os.cpu_count() or 1):.0f} on {os.cpu_count()}")
-    sweeps(400 if options.quick else 2000)
+    print(machine())
+    if options.only != "sweeps":
+        samples = 96 if options.quick else 320
+        epochs(Network(3, width=24, size=16, batch=16, samples=192, epochs=8), 5)  # the quick preset's main network
+        # compiled once only: compiling takes a minute or two, which the first turn, not counted, pays
+        seconds = {4: epochs(Network(4, samples=samples), 3, compiled=not options.quick)}
+        seconds[10] = epochs(Network(10, samples=samples), 3)
+        a_layer = (seconds[10] - seconds[4]) / 6
+        total = sum(50 * 2000 * (seconds[4] + (depth - 4) * a_layer) for depth in range(2, 7))
+        print("the paper's depth experiment (depths 2-6, 50 epochs of 2000 draws, one code, one seed), from these:")
+        print(f"  {total / 60:.0f} minutes on one core, {total / 60 / (os.cpu_count() or 1):.0f} on {os.cpu_count()}")
+    if options.only != "epochs":
+        sweeps(400 if options.quick else 2000)
 
 
 if __name__ == "__main__":

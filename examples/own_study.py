@@ -72,7 +72,7 @@ STUDY = cs.Study(
             source="our own question",
             figures=("1",),
             plan=plan,
-            parts=(
+            primary=(
                 cs.Part(
                     "held-out MSE / blank MSE, with stripes minus without",
                     cs.difference("stripes and bumps", "bumps alone", share),

@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 PAGE = [
     {"errors", "randomness", "factors", "files", "plain"},
     {"components"},
-    {"tasks", "kernels", "terminal"},
+    {"tasks", "fastconv", "terminal"},
     {"holdouts", "encodings", "decoders", "measures"},
     {"oracles"},
     {"sampling", "penalties", "activations"},
@@ -172,8 +172,7 @@ def test_shapes_are_checked_while_the_tests_run():
 WRITERS = {
     "files.py": "the one that does",
     "tasks/table.py": "the user's own table, where the user says",
-    "kernels/build.py": "the compiler writes",
-    "reproduce/work.py": "figures and tables",
+    "fastconv/build.py": "the compiler writes",
 }
 """Files that may write files by themselves, and why; everything else goes through `files.write_atomically`."""
 
@@ -207,7 +206,7 @@ def writing_calls(path):
 
 @pytest.mark.parametrize("path", FILES, ids=label)
 def test_files_are_written_by_the_atomic_writer_alone(path):
-    in_memory = {"plain.py", "figures/style.py"}  # the contents of files that others write
+    in_memory = {"plain.py", "study/drawing.py", "study/reproduce.py"}  # the contents of files that others write
     if label(path) not in WRITERS and label(path) not in in_memory:
         assert not set(writing_calls(path))
 

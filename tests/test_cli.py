@@ -384,7 +384,7 @@ def test_interrupted_it_says_what_is_kept(composcope, tiny_toml, folder, monkeyp
     monkeypatch.setattr("composcope.experiments.run.train_spec", interrupted)
     result = composcope("run", tiny_toml, "--store", folder)
     assert result.code == 130
-    assert "finished runs are kept" in result.err
+    assert "finished runs are stored" in result.err
 
 
 def test_bad_field_in_a_sweep_is_refused(composcope, tiny_spec, tmp_path, folder):
@@ -396,7 +396,7 @@ def test_bad_field_in_a_sweep_is_refused(composcope, tiny_spec, tmp_path, folder
 
 BAD_FILES = {
     "syntax error": (b'version = 1\n[task\nkind = "bump"\n', "spec.toml", "line 2"),
-    "binary": (bytes(range(256)), "spec.toml", "no text file"),
+    "binary": (bytes(range(256)), "spec.toml", "not a text file"),
     "empty": (b"", "task", "missing"),
     "not a spec": (b"[tool.ruff]\nline-length = 120\n", "'tool'", "allowed: task"),
 }

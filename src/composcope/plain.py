@@ -28,7 +28,7 @@ def to_plain(value: Any, arrays: Arrays, inline: Sequence[str] = (), path: str =
     - `arrays`: filled with the contents of tensors, by path ("/layers/image/geometry/metric").
     - `inline`: beginnings of paths whose tensors stay in the tree, as lists: short ones that a reader wants at once.
 
-    Numbers that are not finite become None. Tuple keys of mappings are joined by "*".
+    Numbers that are not finite become None. Tuple keys of mappings are joined by "*", keys with a label become it.
 
     >>> arrays = {}
     >>> to_plain({("x", "y"): torch.ones(2), "n": 3}, arrays)
@@ -70,10 +70,7 @@ def from_plain(kind: Any, data: Any, arrays: Arrays, path: str = "") -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _dataclass(kind, data, arrays, path)
     if origin in (dict, Mapping):
-        return {
-            key if inner[0] is str else tuple(key.split("*")): from_plain(inner[1], part, arrays, f"{path}/{key}")
-            for key, part in data.items()
-        }
+        return {_key(inner[0], key): from_plain(inner[1], part, arrays, f"{path}/{key}") for key, part in data.items()}
     if origin in (tuple, list, Sequence):
         same = origin is not tuple or inner[-1] is Ellipsis
         parts = [
@@ -114,7 +111,15 @@ def _tensor(note: Mapping[str, Any]) -> Tensor:
 
 
 def _text(key: Any) -> str:
-    return "*".join(key) if isinstance(key, tuple) else str(key)
+    """A mapping's key as text; a value with a label is written by its label."""
+    return "*".join(key) if isinstance(key, tuple) else str(getattr(key, "label", key))
+
+
+def _key(kind: Any, text: str) -> Any:
+    """The key that was written: a tuple of words where the mapping declares one, a number, or the text itself."""
+    if typing.get_origin(kind) is tuple:
+        return tuple(text.split("*"))
+    return int(text) if kind is int else text
 
 
 def pack_arrays(arrays: Arrays) -> bytes:

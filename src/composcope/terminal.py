@@ -1,14 +1,18 @@
-"""Terminal output: a progress bar with the time left, and tables whose lines never wrap."""
+"""Terminal output: progress with the time left, as a bar or as lines of a log, and tables whose lines never wrap."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+# Without a terminal (a log file, a pipe) a line is printed after this many seconds, and then every so often.
+FIRST_LINE, NEXT_LINES = 5.0, 30.0
+
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
-    """A progress bar on standard error, updated with (done, total); nothing is shown without a terminal."""
+    """Progress on standard error, updated with (done, total): a bar in a terminal, a line now and then elsewhere."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -20,6 +24,9 @@ def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
     )
 
     console = Console(file=sys.stderr)
+    if not console.is_terminal:
+        yield _LogLines(title)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -28,9 +35,41 @@ def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+class _LogLines:
+    """Prints the share done and the time left, now and then."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.start = time.monotonic()
+        self.due = self.start + FIRST_LINE
+
+    def __call__(self, done: float, total: float) -> None:
+        now = time.monotonic()
+        if now < self.due or not total:
+            return
+        self.due = now + NEXT_LINES
+        share = min(done / total, 1.0)
+        left = f", about {duration((now - self.start) * (1 - share) / share)} left" if share > 0 else ""
+        print(f"{self.title}: {share:.0%} done{left}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(42.4), duration(75), duration(9000)
+    ('42 s', '1 min 15 s', '2 h 30 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def print_table(rows: Sequence[Mapping[Any, object]]) -> None:

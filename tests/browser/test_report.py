@@ -28,8 +28,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(runs, tmp_path_factory):
-    asked, made = made_up()
-    return write_report(runs, asked, made, claims(), tmp_path_factory.mktemp("page") / "report.html")
+    return write_report(made_up(runs), tmp_path_factory.mktemp("page") / "report.html")
 
 
 @pytest.fixture
@@ -151,7 +150,7 @@ def test_a_run_opens_to_its_diagnosis(report, runs):
     expect(part).to_contain_text(f"It {run_row(runs, SEEN.run_id).kind}.")
     truth = pixels(part.locator('canvas[data-draw="samples"]').first)
     assert truth.shape[0] == truth.shape[1]
-    expected = run_samples(runs, SEEN.run_id).truth[0, 0].flip(0).numpy()
+    expected = run_samples(Run(SEEN, runs)).truth[0, 0].flip(0).numpy()
     step = truth.shape[0] // 8
     assert np.abs(truth[::step, ::step, 0] / 255 - expected).max() < 0.01
     assert len(np.unique(pixels(part.locator('canvas[data-draw="error"]'))[..., :3].reshape(-1, 3), axis=0)) > 10
@@ -219,7 +218,7 @@ def test_it_prints_with_nothing_cut(page, written):
     printed = PdfReader(io.BytesIO(page.pdf(format="A4")))
     text = " ".join(sheet.extract_text() for sheet in printed.pages)
     text = " ".join(unicodedata.normalize("NFKC", text).split())  # without ligatures
-    for said in (*(judgement.statement for judgement in claims()), "the other effect", "Known remark of 1."):
+    for said in (*(judgement.statement for judgement in claims()), "the other effect", "Note on 1."):
         assert said in text
     assert "1.00e-04" in text, "the table behind the figure is folded away"
     assert "torch" in text, "the footer is missing"
@@ -242,9 +241,9 @@ def test_two_hundred_runs_are_small_and_open_fast(page, tmp_path):
     run(spec, store)
     measure_run(store, spec.run_id)
     one = run_row(store, spec.run_id)
-    rows = [one, *(replace(one, run_id=f"{number:016x}", composition=False) for number in range(199))]
-    asked, made = made_up()
-    path = write_page(report_text(store, asked, made, claims(), rows), tmp_path / "report.html")
+    records = [replace(one.record, run_id=f"{number:016x}") for number in range(199)]
+    rows = [one, *(replace(one, record=record, composition=False) for record in records)]
+    path = write_page(report_text(made_up(store), rows), tmp_path / "report.html")
     assert path.stat().st_size < 30e6
     times = []
     for _ in range(3):
@@ -256,10 +255,10 @@ def test_two_hundred_runs_are_small_and_open_fast(page, tmp_path):
 def test_hostile_names_do_nothing(page, tmp_path):
     store = cs.Store(tmp_path / "runs")
     store.save_failure(SEEN, HOSTILE, {"torch": HOSTILE})
-    asked, made = made_up()
-    made[0].rows[0]["code"] = HOSTILE
+    made = made_up(store)
+    made.panels[0].rows[0]["code"] = HOSTILE
     page.on("dialog", lambda dialog: pytest.fail(f"the page ran {dialog.message}"))
-    page.goto(write_report(store, asked, made, claims(), tmp_path / "report.html").as_uri())
+    page.goto(write_report(made, tmp_path / "report.html").as_uri())
     expect(opened(page, SEEN)).to_contain_text(HOSTILE)
 
 

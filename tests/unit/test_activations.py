@@ -388,3 +388,18 @@ def test_memory_stays_bounded():
     freed = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}  # what is freed goes back, so that the peak is ours
     grown = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=freed).stdout
     assert float(grown) < 400
+
+
+def test_codes_that_are_alike_are_drawn_once():
+    drawn = []
+
+    class Counting(nn.Module):
+        def forward(self, code):
+            drawn.append(len(code))
+            return 2 * code
+
+    codes = torch.tensor([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
+    subject = Subject(Counting(), codes)
+    drawn.clear()
+    assert torch.equal(subject.images(codes), 2 * codes)
+    assert drawn == [3]

@@ -23,9 +23,23 @@ def test_table_columns_are_aligned(capsys):
     assert [line.index(text) for line, text in zip(lines, "b12", strict=True)] == [6, 6, 6]
 
 
-def test_progress_bar_is_silent_without_a_terminal(capsys):
+def test_short_work_prints_nothing_without_a_terminal(capsys):
     with progress_bar("training") as advance:
         advance(5, 10)
     printed = capsys.readouterr()
     assert not printed.out
     assert not printed.err
+
+
+def test_long_work_prints_a_line_now_and_then_without_a_terminal(capsys, monkeypatch):
+    clock = iter([0.0, 4.0, 6.0, 20.0, 40.0])
+    monkeypatch.setattr("composcope.terminal.time.monotonic", lambda: next(clock))
+    with progress_bar("training") as advance:
+        for done in (1, 2, 3, 4):  # at 4, 6, 20 and 40 seconds
+            advance(done, 8)
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert printed.err.splitlines() == [
+        "training: 25% done, about 18 s left",
+        "training: 50% done, about 40 s left",
+    ]

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from torch import nn
 
 import composcope as cs
+from composcope.training import AdamW
 
 STILL = {"weight_decay": 0.0}
 
@@ -253,3 +254,28 @@ def test_epochs_or_steps_not_both():
 def test_bad_field_is_named(field, value):
     with pytest.raises(ValidationError, match=field):
         cs.Training(**{field: value})
+
+
+def test_update_is_pytorchs_to_the_last_bit():
+    torch.manual_seed(0)
+    ours = [nn.Parameter(torch.randn(5, 3)), nn.Parameter(torch.randn(4)), nn.Parameter(torch.randn(2))]
+    theirs = [nn.Parameter(parameter.detach().clone()) for parameter in ours]
+    optimizer = AdamW(ours, weight_decay=0.01)
+    reference = torch.optim.AdamW(theirs, lr=1e-3, weight_decay=0.01, fused=True)
+    for step in range(5):
+        for mine, other in zip(ours, theirs, strict=True):
+            mine.grad = torch.randn_like(mine)
+            other.grad = mine.grad.clone()
+        if step == 2:  # a parameter without a gradient is left alone, and its count of steps too
+            ours[1].grad = theirs[1].grad = None
+        optimizer.step(1e-3)
+        reference.step()
+    assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
+
+
+def test_frozen_parameters_stay():
+    frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+    optimizer = AdamW([frozen], weight_decay=0.5)
+    optimizer.zero_grad()
+    optimizer.step(1.0)
+    assert torch.equal(frozen, torch.ones(3))

@@ -78,7 +78,10 @@ class Subject:
         self.layers = {name: layer for name, layer in available.items() if layers is None or name in layers}
 
     def images(self, codes: Codes) -> Float[Tensor, "n ..."]:
-        """The module's images of all codes."""
+        """The module's images of all codes, each different code drawn once: with a factor left out most are alike."""
+        different, number = codes.unique(dim=0, return_inverse=True)
+        if len(different) < len(codes):
+            return self.images(different)[number]
         with evaluating(self.module, self.device):
             # Clones, since the module may write into what it is given.
             parts = [picked(self.module(self._sent(part).clone()), self.pick) for part in codes.split(self._chunk(1))]

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line: exit code 0 on success, 1 when a run failed, 2 for wrong usage, 130 when interrupted."""
     warnings.showwarning = _show_warning
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
-    logging.getLogger("composcope.kernels").setLevel(logging.INFO)
+    logging.getLogger("composcope.fastconv").setLevel(logging.INFO)
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
     except ComposcopeError as error:

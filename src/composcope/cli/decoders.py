@@ -30,11 +30,13 @@ def diagnose(
     from composcope.experiments.diagnose_runs import load_decoder, read_task
     from composcope.experiments.run import load
     from composcope.experiments.store import Store
+    from composcope.fastconv import keep_memory
     from composcope.report.diagnosis_page import write_diagnosis_page
     from composcope.report.samples import module_samples, run_samples
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
+    keep_memory()  # freed memory stays in the process, which saves a tenth of the time
     with progress_bar("diagnosis") as advance:
         if ".py" in decoder:
             if ":" not in decoder:
@@ -73,9 +75,11 @@ def measure(
     """Diagnose stored runs and store the diagnoses with them, without training again."""
     from composcope.experiments.diagnose_runs import measure_run
     from composcope.experiments.store import Store
+    from composcope.fastconv import keep_memory
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
+    keep_memory()
     target = Store(store)
     chosen = [target.find(prefix) for prefix in run_ids or []]
     finished = [run_id for run_id in target.run_ids() if target.has(run_id)]

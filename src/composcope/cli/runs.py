@@ -36,7 +36,7 @@ def run(
     from composcope.experiments.spec import Spec, read_toml
     from composcope.experiments.store import Store
     from composcope.experiments.sweep import total_steps, with_settings
-    from composcope.kernels import keep_memory
+    from composcope.fastconv import keep_memory
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
@@ -166,13 +166,14 @@ def estimated_costs(specs: "Sequence[Spec]", kernels: Literal["auto", "torch"] =
 
 
 def time_left(seconds: float, runs: int, workers: int | None) -> str:
-    """The estimate in words."""
+    """The estimate in words, from CPU seconds."""
     import os
 
-    processes = workers or os.cpu_count() or 1
-    each = seconds / max(min(processes, runs), 1)
-    spoken = f"{each:.0f} s" if each < 120 else f"{each / 60:.0f} min" if each < 7200 else f"{each / 3600:.1f} h"
-    return f"about {spoken} with {processes} workers, from timing a few steps of each network"
+    from composcope.terminal import duration
+
+    crew = workers or os.cpu_count() or 1
+    parallel = max(min(crew, runs), 1)
+    return f"about {duration(seconds / parallel)} with {crew} workers, from timing a few steps of each network"
 
 
 def _overview(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -79,6 +79,9 @@ def reproduce(
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Train nothing: draw and judge from the runs that the store has.")
     ] = False,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Only draw figures again, from the numbers in the --out folder.")
+    ] = False,
 ) -> None:
     """Run a study: train what its figures need, draw them, judge every claim and write the report.
 
@@ -87,10 +90,16 @@ def reproduce(
     """
     from composcope.experiments.store import Store
     from composcope.report.report import write_report
+    from composcope.study.reproduce import redraw_figures
     from composcope.study.reproduce import reproduce as reproduce_study
+    from composcope.study.study import find_study
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
+    if redraw:
+        panels = redraw_figures(find_study(study), out, figures or [])
+        print(f"{len(panels)} figures: {out / 'figures'}")
+        return
     target = Store(store)
     options: dict[str, Any] = {"preset": preset, "seeds": seeds, "settings": set_ or []}
     if dry_run:
@@ -112,7 +121,7 @@ def reproduce(
         if panel.missing:
             print(f"figure {panel.name}: {panel.missing}")
     reproduction.write(out)
-    _print_ledger(reproduction.ledger)
+    _print_outcomes(reproduction.ledger)
     with progress_bar("report") as advance:
         report = write_report(reproduction, out / "report.html", advance)
     drawn = sum(not panel.missing for panel in reproduction.panels)
@@ -130,19 +139,30 @@ def claims(
     preset: PresetOption = None,
     seeds: SeedsOption = None,
     store: StoreOption = DEFAULT_STORE,
+    evidence: Annotated[
+        list[Path] | None,
+        typer.Option(help="Judge these evidence.json files together instead of a store; may be repeated."),
+    ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Print the ledger of a study's claims from the runs of a store, without training anything."""
+    """Print the ledger of a study's claims from a store's runs or from evidence files; nothing is trained."""
     from composcope.experiments.store import Store
     from composcope.study.evidence import RunCache
-    from composcope.study.reproduce import judge_claims
+    from composcope.study.observations import read_evidence
+    from composcope.study.reproduce import judge_observations, observe_claims
     from composcope.study.request import make_request
     from composcope.study.study import find_study
 
     load_plugins(plugin)
-    request = make_request(find_study(study), (), preset, seeds)
-    with _EventPrinter() as printer:
-        ledger = judge_claims(request, RunCache(Store(store)), printer)
+    if evidence:
+        observed = read_evidence(evidence)
+        known = find_study(study or observed.study)
+        ledger = judge_observations(known, known.preset(observed.preset), observed)
+    else:
+        request = make_request(find_study(study), (), preset, seeds)
+        with _EventPrinter() as printer:
+            observed = observe_claims(request, RunCache(Store(store)), printer)
+        ledger = judge_observations(request.study, request.preset, observed, request.claims)
     _print_ledger(ledger)
 
 
@@ -244,10 +264,12 @@ def _print_plan(event: "Planned", workers: int | None) -> None:
 def _print_dry_run(
     study: str | None, figures: list[str], store: Any, workers: int | None, kernels: Any, options: dict[str, Any]
 ) -> None:
+    """The plan, with the cost of each figure in CPU time; runs that figures share are counted once."""
     from composcope.experiments.executor import workload
     from composcope.study.reproduce import Planned, estimated_costs
     from composcope.study.request import make_request, remaining_work
     from composcope.study.study import find_study
+    from composcope.terminal import duration, print_table
 
     request = make_request(find_study(study), figures, **options)
     work = remaining_work(request, store)
@@ -255,13 +277,34 @@ def _print_dry_run(
     with _EventPrinter(workers) as printer:
         costs = estimated_costs(specs, kernels, printer)
         printer(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), 0))
+    rows, counted = [], set[str]()
+    for panel in request.panels:
+        own = [
+            spec for run_id, spec in work.todo.items() if run_id in work.wanted[panel.name] and run_id not in counted
+        ]
+        counted |= {spec.run_id for spec in own}
+        seconds = workload(own, store, work.diagnosed, costs)
+        rows.append({"figure": panel.name, "runs to do": len(own), "core time": duration(seconds) if own else "-"})
+    total = duration(workload(specs, store, work.diagnosed, costs))
+    print_table([*rows, {"figure": "all", "runs to do": len(specs), "core time": total}])
 
 
 def _print_ledger(ledger: "Ledger") -> None:
+    """Every inequality."""
     from composcope.terminal import print_table
 
     if ledger.judgements:
-        print()
         print_table(ledger.rows())
         print()
     print(ledger.summary())
+    print(ledger.expected_false_calls)
+
+
+def _print_outcomes(ledger: "Ledger") -> None:
+    """One line per outcome, with the numbers of its claims."""
+    print()
+    print(ledger.summary())
+    for outcome in ledger.counts():
+        numbers = [str(judgement.number) for judgement in ledger.judgements if judgement.outcome == outcome]
+        print(f"  {outcome}: {', '.join(numbers)}")
+    print("every inequality: composcope claims, or claims.md beside the figures")

@@ -4,14 +4,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from einops import rearrange
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
 from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
-from composcope.kernels import Conv3x3, Upsample2x
+from composcope.fastconv import Conv3x3, Upsample2x
 
 
 @register("cnn")
@@ -51,7 +50,10 @@ class CNN(Decoder):
                 parts = [Conv3x3(self.width, self.width, relu=fused)]
             layers[f"conv{level}"] = nn.Sequential(*parts, *self.ending())
         sigmoid = [nn.Sigmoid()] if self.output == "sigmoid" else []
-        layers["image"] = nn.Sequential(Conv3x3(self.width, channels), *sigmoid)
+        last = Conv3x3(self.width, channels)
+        if self.last_init == "transposed":
+            init_as_transposed(last)
+        layers["image"] = nn.Sequential(last, *sigmoid)
         return nn.Sequential(layers)
 
     def ending(self, *relu: nn.Module) -> Sequence[nn.Module]:
@@ -68,8 +70,7 @@ class FirstMap(nn.ConvTranspose2d):
     def forward(
         self, code: Float[Tensor, "n code"], output_size: list[int] | None = None
     ) -> Float[Tensor, "n width h w"]:
-        rows, columns = self.kernel_size
-        maps = rearrange(code @ self.weight.flatten(1), "n (c h w) -> n c h w", h=rows, w=columns)
+        maps = (code @ self.weight.flatten(1)).unflatten(1, self.weight.shape[1:])
         assert self.bias is not None
         return maps + self.bias[:, None, None]
 

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from composcope.components import register
 from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
-from composcope.kernels import Conv3x3
+from composcope.fastconv import Conv3x3
 
 
 @register("lowrank")

@@ -37,7 +37,7 @@ def diagnose(
     pick: Pick = None,
     layers: Sequence[str] | None = None,
     untrained: nn.Module | None = None,
-    geometry: Literal["exact", "differences"] = "exact",
+    geometry: Literal["exact", "differences", "both"] = "exact",
     device: str | torch.device | None = None,
     seed: int = 0,
     memory_mb: float = 600,
@@ -50,7 +50,8 @@ def diagnose(
     - `encoding`: an `Encoding`, or a function latents (n, factors) -> codes (n, code).
     - `pick`: which entry of a tuple or dict output is the image: a number, a key or a function.
     - `layers`: names of the layers to measure, all by default. `untrained`: a twin of the module, as a control.
-    - `geometry`: "differences" on the grid instead of exact derivatives; also used where these do not exist.
+    - `geometry`: "differences" on the grid instead of exact derivatives; also used where these do not exist. "both": in
+      addition, so that each layer also has `differences`.
     - `device`: where to run a copy of the module; by default the module itself, where it is.
     - `seed`: of shuffles, folds and samples. `memory_mb`: bound on activations held at a time, in megabytes.
     - `most_points`: measures that compare all pairs of points (kernels, probes) use at most this many of them.
@@ -74,6 +75,7 @@ def diagnose(
     twin = None if untrained is None else Subject(untrained, codes, pick, layers, device)
     tangents = _tangents(encoding, subject, codes, points, geometry, notes)
     step = _Steps(on_progress, subject, twin, len(codes), tangents)
+    both = geometry == "both"
 
     images, truth = subject.images(codes), task.render(points.latents).float()
     if not images.isfinite().all():
@@ -105,8 +107,8 @@ def diagnose(
         ),
         kernels=kernel_report(task, outputs, points, rng, notes),
         complexity=complexities(outputs, targets, points, notes),
-        layers=_layers(subject, codes, points, tangents, memory, seed, step),
-        untrained=None if twin is None else _layers(twin, codes, points, tangents, memory, seed, step),
+        layers=_layers(subject, codes, points, tangents, memory, seed, step, both),
+        untrained=None if twin is None else _layers(twin, codes, points, tangents, memory, seed, step, both),
         notes=notes,
         more=dict(measured(image_quantities(), Material(task, points, outputs, targets))),
     )
@@ -122,9 +124,10 @@ def _layers(
     memory: int,
     seed: int,
     step: Callable[[], None],
+    both: bool,
 ) -> dict[str, LayerDiagnosis]:
     """Every layer's measures, with those quantities that have no field of their own."""
-    layers = diagnose_layers(subject, codes, points, tangents, memory, seed, step)
+    layers = diagnose_layers(subject, codes, points, tangents, memory, seed, step, both)
     quantities = layer_quantities([factor.name for factor in points.factors], bool(points.heldout.any()))
     return {name: replace(layer, more=dict(measured(quantities, layer))) for name, layer in layers.items()}
 
@@ -183,7 +186,7 @@ def _tangents(
         notes["geometry"] = "no factor has distances: there is no derivative"
         return None
     tangents: Tensor | str = "as requested"  # or the reason why there are none
-    if geometry == "exact":
+    if geometry in ("exact", "both"):
         tangents = code_tangents(encoding, points.latents, points.factors, axes)
         if isinstance(tangents, Tensor):
             tangents = tangents.cpu()

@@ -20,8 +20,8 @@ from composcope.measures.geometry import (
     volume_element,
     volume_summary,
 )
-from composcope.measures.gram import centred_gram, gram_matrix
-from composcope.measures.linear_factorization import Term, VarianceShares, effect_variances, shares_of
+from composcope.measures.gram import centred_gram, centred_spectrum, gram_matrix
+from composcope.measures.linear_factorization import Term, VarianceShares, shares_of
 from composcope.measures.manifold import Embedding, pca_from_gram
 from composcope.measures.probes import ProbeScore, probes_from_gram
 from composcope.measures.tuning import tuning_maps, unit_scores
@@ -69,7 +69,7 @@ class LayerDiagnosis:
     """One layer's numbers; None where they could not be measured, for which the diagnosis has a note.
 
     - `more`: quantities that have no field of their own, by key (see `diagnosis/quantities.py`).
-    - `differences`: the geometry by differences on the grid, whether or not `geometry` is exact.
+    - `differences`: the geometry by differences on the grid, if it was requested beside the exact one.
     """
 
     name: str
@@ -99,17 +99,19 @@ def diagnose_layers(
     memory: int = 512 * 2**20,
     seed: int = 0,
     on_step: Callable[[], None] = lambda: None,
+    both: bool = False,
 ) -> dict[str, LayerDiagnosis]:
     """Every layer's measures in two passes over the points: derivatives, then values.
 
     - `tangents`: the codes' derivatives, for exact geometry; without them it is by differences on the grid.
+    - `both`: geometry by differences too, as the field `differences`.
     """
     exact = {} if tangents is None else subject.metrics(codes, tangents, on_step)
     accumulators: dict[str, LayerAccumulator] = {}
     layers = {}
     for part in subject.parts(codes, memory):
         name = part.layer.name
-        accumulators.setdefault(name, LayerAccumulator(part.layer, points, exact.get(name), memory)).add(part)
+        accumulators.setdefault(name, LayerAccumulator(part.layer, points, exact.get(name), memory, both)).add(part)
         if part.last:
             layers[name] = accumulators.pop(name).finished(seed)
             on_step()
@@ -120,8 +122,9 @@ def diagnose_layers(
 class LayerAccumulator:
     """A layer's sums over features: what every measure needs of it, so that wide layers may come in parts."""
 
-    def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int) -> None:
+    def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int, both: bool = False) -> None:
         axes = len(differentiable(points.factors))
+        self.both = both
         # Units at a time: their copies in double precision (about 4 of 8 bytes) must fit into the memory too.
         self.units = max(64, min(4096, memory // (32 * len(points.latents))))
         self.layer, self.points, self.exact = layer, points, exact
@@ -129,11 +132,14 @@ class LayerAccumulator:
         self.effects: dict[Term, float] = {}
         self.scores: list[tuple[Tensor, Tensor, Tensor]] = []
         self.shown = torch.zeros(0), torch.zeros(0).long(), torch.zeros(0, len(points.latents))
-        known = points.full and axes > 0
-        self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if known else None
+        # A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
+        # derivative is 0 though its values change. Only differences on the grid can tell, so they are made as well.
+        flat = exact is not None and (exact.diagonal(dim1=1, dim2=2) == 0).all(0).any()
+        needed = points.full and axes > 0 and (both or exact is None or flat or not exact.isfinite().all())
+        self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if needed else None
 
     def add(self, part: Part) -> None:
-        self.gram += gram_matrix(part.values[self.points.sample])
+        self.gram += gram_matrix(part.values if self.points.whole else part.values[self.points.sample])
         if self.metric is not None:
             self.metric += grid_metric(part.values, self.points.factors)
         if not self.points.full:
@@ -143,11 +149,11 @@ class LayerAccumulator:
 
     def _add_units(self, units: Tensor, start: int) -> None:
         """Add the effects and scores of some units, and keep the most variable units so far."""
-        for term, variances in effect_variances(units, self.points.factors).items():
-            self.effects[term] = self.effects.get(term, 0.0) + variances.sum().item()
         scores = unit_scores(units, self.points.factors)
+        for term, variances in scores.effects.items():
+            self.effects[term] = self.effects.get(term, 0.0) + variances.sum().item()
         self.scores.append((scores.stripe.float(), scores.bump.float(), scores.silent))
-        spread = torch.cat([self.shown[0], units.var(0)])
+        spread = torch.cat([self.shown[0], torch.stack(list(scores.effects.values())).sum(0).float()])
         numbers = torch.cat([self.shown[1], torch.arange(start, start + units.shape[1])])
         best = spread.nan_to_num(-1).topk(min(SHOWN_UNITS, len(spread))).indices
         kept = len(self.shown[0])
@@ -163,8 +169,11 @@ class LayerAccumulator:
         probe = manifold = None
         if varies and len(points.sample) > 2:
             rows = points.sample
-            probe = probes_from_gram(self.gram, points.latents[rows], points.factors, points.heldout[rows], seed=seed)
-            manifold = pca_from_gram(self.gram)
+            spectrum = centred_spectrum(self.gram)
+            probe = probes_from_gram(
+                self.gram, points.latents[rows], points.factors, points.heldout[rows], seed=seed, spectrum=spectrum
+            )
+            manifold = pca_from_gram(self.gram, spectrum=spectrum)
         return LayerDiagnosis(
             layer.name,
             layer.kind,
@@ -174,15 +183,13 @@ class LayerAccumulator:
             self._tuning() if finite and self.scores else None,
             shares_of(self.effects) if varies and self.effects else None,
             manifold,
-            differences=self._differences(),
+            differences=self._differences() if self.both else None,
         )
 
     def _geometry(self) -> Geometry | None:
         """The exact metric, unless the layer changes along an axis where its derivative is 0 or not finite."""
         exact, metric = self.exact, self.exact
         method: Method = "exact"
-        # A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
-        # derivative is 0 though its values change. Only differences on the grid can tell.
         if self.metric is not None:
             changes = self.metric.diagonal(dim1=1, dim2=2).sum(0) > 0
             unusable = exact is None or not exact.isfinite().all()

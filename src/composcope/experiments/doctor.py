@@ -5,7 +5,7 @@ import platform
 from importlib import metadata, util
 from pathlib import Path
 
-from composcope import kernels
+from composcope import fastconv
 from composcope.errors import BadInput
 from composcope.experiments.store import Store
 
@@ -32,8 +32,10 @@ def findings(store: str | Path) -> dict[str, str]:
 
 
 def _kernels_state() -> str:
-    state = kernels.status()
-    return "compiled convolutions" if state.available else f"PyTorch's convolutions, which are slower: {state.reason}"
+    state = fastconv.status()
+    if state.available:
+        return f"compiled convolutions, {state.lanes} floats to a vector"
+    return f"PyTorch's convolutions, which are slower: {state.reason}"
 
 
 def _store_state(folder: str | Path) -> str:

@@ -21,7 +21,7 @@ from composcope.experiments.run import run, using_threads
 from composcope.experiments.spec import NotComposition, Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import total_steps
-from composcope.kernels import Mode, keep_memory, status
+from composcope.fastconv import Mode, keep_memory, status
 
 # A run whose worker process dies is tried again; after this many deaths the cause is not chance.
 MOST_LOSSES = 3
@@ -49,12 +49,14 @@ def run_all(
     on_progress: OnProgress | None = None,
     diagnosed: Collection[str] = (),
     costs: Mapping[str, float] | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> list[Outcome]:
     """Do the runs that the store lacks, by default with one worker per core, each stored as soon as it is done.
 
     - `on_progress(work, outcomes)`: called several times a second with the work done and the runs that ended. The work
       of a run is its number of steps, or what `costs` has for its id; costly runs are started first.
     - `diagnosed`: ids of runs that are diagnosed too, after training; a diagnosis counts as `DIAGNOSIS_STEPS` steps.
+    - `about`: added to every run's provenance.
     """
     store.prepare()
     if kernels == "auto":
@@ -63,6 +65,7 @@ def run_all(
     todo = {spec.run_id: spec for spec in ordered if missing(spec, store, diagnosed)}
     context = multiprocessing.get_context("spawn")
     work = context.Value("d", 0.0)
+    shared = (str(store.folder), kernels, dict(about or {}))
     outcomes: list[Outcome] = []
     losses = 0
     while todo:
@@ -74,9 +77,7 @@ def run_all(
         )
         try:
             futures = {
-                pool.submit(
-                    _work, spec.to_dict(), str(store.folder), kernels, run_id in diagnosed, step_cost(spec, costs)
-                )
+                pool.submit(_work, _Job(spec.to_dict(), run_id in diagnosed, step_cost(spec, costs)), *shared)
                 for run_id, spec in todo.items()
             }
             for outcome in _outcomes(futures, lambda: on_progress and on_progress(work.value, outcomes)):
@@ -140,7 +141,7 @@ def _start_worker(work: Any, plugins: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.simplefilter("ignore", NotComposition)  # the parent has warned already
-    logging.getLogger("composcope.kernels").setLevel(logging.ERROR)  # and logged this
+    logging.getLogger("composcope.fastconv").setLevel(logging.ERROR)  # and logged this
     keep_memory()
     for path in plugins:
         load_plugin(path)
@@ -154,14 +155,23 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(spec: dict[str, Any], folder: str, kernels: Mode, diagnosed: bool, step_cost: float) -> Outcome:
-    value, store = Spec.from_dict(spec), Store(folder)
+@dataclass(frozen=True)
+class _Job:
+    """One run for a worker: its spec as plain data, whether it is diagnosed, and the work of one step."""
+
+    spec: dict[str, Any]
+    diagnosed: bool
+    step_cost: float
+
+
+def _work(job: _Job, folder: str, kernels: Mode, about: Mapping[str, Any]) -> Outcome:
+    value, store = Spec.from_dict(job.spec), Store(folder)
     try:
-        run(value, store, kernels=kernels, on_step=lambda step, module: _count(step_cost))
-        if diagnosed and not store.has_diagnosis(value.run_id):
+        run(value, store, kernels=kernels, on_step=lambda step, module: _count(job.step_cost), about=about)
+        if job.diagnosed and not store.has_diagnosis(value.run_id):
             with using_threads(1):
                 measure_run(store, value.run_id)
-            _count(step_cost * DIAGNOSIS_STEPS)
+            _count(job.step_cost * DIAGNOSIS_STEPS)
     except Exception as failure:  # one run's failure must not end the others
         return Outcome(value.run_id, str(failure) if isinstance(failure, ComposcopeError) else repr(failure))
     return Outcome(value.run_id)

@@ -19,17 +19,21 @@ from composcope.experiments.checked_files import Damaged, as_json, read_file, re
 from composcope.files import sha256, write_atomically
 
 # Raised when the definition of a measure in the diagnosis changes; older diagnoses are then made again.
-DIAGNOSIS_VERSION = 1
+DIAGNOSIS_VERSION = 2
 DIAGNOSIS = "diagnosis"
 
 
 def write_measures(folder: Path, name: str, version: int, values: Mapping[str, Any], **more: str) -> None:
     """Write one set of measures into a run's folder; `more` joins the version and the checksum."""
-    content = json.dumps(values, sort_keys=True, allow_nan=False)
-    body = {"version": version, "sha256": sha256(content.encode()), **more, "values": json.loads(content)}
+    body = {"version": version, "sha256": _checksum(values), **more, "values": values}
     path = folder / "measures" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, as_json(body))
+
+
+def _checksum(values: Any) -> str:
+    """Of the values whatever their order in the file, which is kept: a diagnosis has its layers in order."""
+    return sha256(json.dumps(values, sort_keys=True).encode())
 
 
 def read_measures(folder: Path, versions: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
@@ -49,7 +53,7 @@ def _checked_body(path: Path) -> dict[str, Any]:
         body = {}
     # The checksum covers the values; a changed key among the others would make a diagnosis look like another layout.
     known = set(body) <= {"version", "sha256", "arrays_sha256", "values"} and "version" in body
-    if not known or sha256(json.dumps(body.get("values", {}), sort_keys=True).encode()) != body.get("sha256"):
+    if not known or _checksum(body.get("values", {})) != body.get("sha256"):
         raise _damaged(path)
     return body
 

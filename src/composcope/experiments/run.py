@@ -3,9 +3,11 @@
 import logging
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,8 +22,8 @@ from composcope.errors import BadInput, RunFailed
 from composcope.experiments.spec import Spec, warn_unless_composition
 from composcope.experiments.store import Damaged, Store
 from composcope.factors import Latents
+from composcope.fastconv import Mode, status, used, using
 from composcope.holdouts import Split
-from composcope.kernels import Mode, used, using
 from composcope.randomness import generator, seeded
 from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
@@ -217,6 +219,7 @@ class Run:
             spec.holdout,
             spec.encoding,
             untrained=untrained,
+            geometry="both",  # studies compare the authors' differences with exact derivatives
             seed=spec.seed,
             on_progress=on_progress,
         )
@@ -264,11 +267,12 @@ def run(
     kernels: Mode = "auto",
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Run:
     """Train what the spec describes, or load it if the store has it; a failure is recorded and raised as RunFailed.
 
     One thread by default, so that a run by itself and the same run in a sweep give the same bytes. `kernels="torch"`
-    trains with PyTorch's convolutions only.
+    trains with PyTorch's convolutions only. `about` is added to the provenance, for example what a study claims.
     """
     if threads < 1 or kernels not in ("auto", "torch"):
         raise BadInput(f"threads = {threads}, kernels = {kernels!r}: at least 1, and 'auto' or 'torch'")
@@ -278,7 +282,7 @@ def run(
         if store.has(spec.run_id):
             return load(store, spec.run_id)
         store.prepare()
-    provenance = provenance_of(device, threads)
+    provenance = {**provenance_of(device, threads), **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()
@@ -343,11 +347,20 @@ def provenance_of(device: str, threads: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": torch.backends.cpu.get_cpu_capability(),
+        "lanes": status().lanes,
         "cores": os.cpu_count(),
         "threads": threads,
         "device": device,
         "dtype": "float32",
     }
+
+
+def source_commit() -> str:
+    """The commit of the source that is running, if it is in a git checkout; otherwise empty."""
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", str(Path(composcope.__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    return ""
 
 
 @contextmanager

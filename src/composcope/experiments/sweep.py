@@ -12,7 +12,7 @@ from composcope.components import nearest
 from composcope.errors import BadInput, RunFailed
 from composcope.experiments.run import train_spec, using_threads
 from composcope.experiments.spec import Spec, read_toml
-from composcope.kernels import Mode, using
+from composcope.fastconv import Mode, using
 
 # Networks whose step takes longer than this, in seconds, are timed over one step instead of ten.
 SLOW_STEP = 0.05
@@ -143,11 +143,11 @@ def estimate_seconds(
 
 
 def _seconds_per_step(spec: Spec, steps: int) -> float:
-    """The mean over this many steps, after one to warm up; 0 for a run that diverges within them."""
+    """The mean CPU time of this many steps, after one to warm up; 0 for a run that diverges within them."""
     trial = replace(spec, training=replace(spec.training, epochs=None, steps=1 + steps, snapshots=()))
     marks: list[float] = []
     try:
-        train_spec(trial, on_step=lambda step, module: marks.append(time.perf_counter()))
+        train_spec(trial, on_step=lambda step, module: marks.append(time.process_time()))
     except RunFailed:
         return 0.0
     return (marks[-1] - marks[0]) / steps

@@ -1,15 +1,16 @@
 """Scalar products of rows, in double precision and bounded memory: the basis of many measures of a layer."""
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-BLOCKS = 8
+BLOCKS = 14  # of rows: the more, the less is computed twice; beyond this the products get too small to be fast
 
 
-def gram_matrix(rows: Float[Tensor, "n ..."], chunk: int = 4096) -> Float[Tensor, "n n"]:
+def gram_matrix(rows: Float[Tensor, "n ..."], chunk: int = 1024) -> Float[Tensor, "n n"]:
     """G_ij = sum_f a_if a_jf, symmetric to the last bit.
 
     - `chunk`: features taken to double precision at a time. Gram matrices of parts of a layer add up to the layer's.
@@ -32,3 +33,15 @@ def centred_gram(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     gram = gram.double()
     gram = gram - gram.mean(0, keepdim=True)
     return gram - gram.mean(1, keepdim=True)
+
+
+class Spectrum(NamedTuple):
+    """A symmetric matrix's eigenvalues, rising, and its eigenvectors in columns."""
+
+    values: Float[Tensor, "n"]
+    vectors: Float[Tensor, "n n"]
+
+
+def centred_spectrum(gram: Float[Tensor, "n n"]) -> Spectrum:
+    """Variances along the principal directions, and each row's place along them up to their lengths."""
+    return Spectrum(*torch.linalg.eigh(centred_gram(gram)))

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.measures.gram import centred_gram, gram_matrix
+from composcope.measures.gram import Spectrum, centred_spectrum, gram_matrix
 
 Method = Literal["pca", "umap"]
 
@@ -44,9 +44,11 @@ def pca(activations: Float[Tensor, "points ..."], components: int = 3) -> Embedd
     return _leading(variances, features @ vectors, components)
 
 
-def pca_from_gram(gram: Float[Tensor, "points points"], components: int = 3) -> Embedding:
-    """The same as `pca` from `gram_matrix(activations)` alone."""
-    variances, vectors = torch.linalg.eigh(centred_gram(gram))
+def pca_from_gram(
+    gram: Float[Tensor, "points points"], components: int = 3, spectrum: Spectrum | None = None
+) -> Embedding:
+    """The same as `pca` from `gram_matrix(activations)` alone; `spectrum` is `centred_spectrum(gram)`, if known."""
+    variances, vectors = spectrum or centred_spectrum(gram)
     return _leading(variances, vectors * variances.clamp(min=0).sqrt(), components)
 
 

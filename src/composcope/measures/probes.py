@@ -6,15 +6,16 @@ any of them perfectly on its own points, so the in-sample score is shown only be
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.measures.gram import centred_gram, gram_matrix
+from composcope.measures.gram import Spectrum, centred_gram, centred_spectrum, gram_matrix
 from composcope.measures.grid import grid_index
 
 RIDGES = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
@@ -61,7 +62,7 @@ def linear_probes(
     features = activations.flatten(1) - activations.flatten(1).mean(0)
     if features.shape[1] > len(features):
         return probes_from_gram(gram_matrix(features), latents, factors, heldout, folds, seed)
-    return _probes(features.double(), latents, factors, heldout, folds, seed)
+    return _probes(FeatureFits(features.double()), len(features), latents, factors, heldout, folds, seed)
 
 
 def probes_from_gram(
@@ -71,30 +72,86 @@ def probes_from_gram(
     heldout: Bool[Tensor, "points"],
     folds: int = 5,
     seed: int = 0,
+    spectrum: Spectrum | None = None,
 ) -> dict[str, ProbeScore]:
     """The same as `linear_probes` from `gram_matrix(activations)`, which adds up over chunks of a very wide layer.
 
     Only distances between points matter to a linear readout with a ridge: any activations with this Gram matrix do.
+    `spectrum` is `centred_spectrum(gram)`, if it is known already.
     """
-    variances, directions = torch.linalg.eigh(centred_gram(gram))
-    kept = variances > CUTOFF * variances[-1].clamp(min=0)
-    return _probes(directions[:, kept] * variances[kept].sqrt(), latents, factors, heldout, folds, seed)
+    fits = GramFits(centred_gram(gram), spectrum or centred_spectrum(gram))
+    return _probes(fits, len(gram), latents, factors, heldout, folds, seed)
+
+
+class Fit(NamedTuple):
+    """Centred features as U S V^T: U and S^2 of the points fitted on, and (features at others - mean) V S."""
+
+    left: Float[Tensor, "n directions"]
+    variances: Float[Tensor, "directions"]
+    projected: Float[Tensor, "m directions"]
+
+
+Fits = Callable[[Tensor, Tensor], Fit]
+"""(mask of the points to fit on, mask of the points to predict) -> Fit."""
+
+
+@dataclass(frozen=True)
+class GramFits:
+    """Fits from a centred Gram matrix alone: V S = features^T U, so a projection is a product of the matrix with U."""
+
+    gram: Float[Tensor, "points points"]
+    spectrum: Spectrum
+
+    def __call__(self, train: Bool[Tensor, "points"], at: Bool[Tensor, "points"]) -> Fit:
+        if train.all():
+            variances, left = _kept(self.spectrum)
+            return Fit(left, variances, left[at] * variances)
+        inside, cross = self.gram[train][:, train], self.gram[at][:, train]
+        cross = cross - cross.mean(1, keepdim=True) - inside.mean(0) + inside.mean()
+        variances, left = _kept(centred_spectrum(inside))
+        return Fit(left, variances, cross @ left)
+
+
+@dataclass(frozen=True)
+class FeatureFits:
+    """Fits from features, of which there are not more than points."""
+
+    features: Float[Tensor, "points features"]
+
+    def __call__(self, train: Bool[Tensor, "points"], at: Bool[Tensor, "points"]) -> Fit:
+        centre = self.features[train].mean(0)
+        features = self.features[train] - centre
+        if features.shape[1] > features.shape[0]:
+            gram = features @ features.T
+            fits = GramFits(gram, centred_spectrum(gram))
+            left, variances, _ = fits(*[torch.ones(len(features), dtype=torch.bool)] * 2)
+            return Fit(left, variances, (self.features[at] - centre) @ (features.T @ left))
+        variances, right = _kept(Spectrum(*torch.linalg.eigh(features.T @ features)))
+        scale = variances.sqrt()
+        return Fit(features @ right / scale, variances, (self.features[at] - centre) @ right * scale)
+
+
+def _kept(spectrum: Spectrum) -> Spectrum:
+    """The directions that are more than rounding."""
+    kept = spectrum.values > CUTOFF * spectrum.values[-1].clamp(min=0)
+    return Spectrum(spectrum.values[kept], spectrum.vectors[:, kept])
 
 
 def _probes(
-    features: Tensor, latents: Tensor, factors: Sequence[Factor], heldout: Tensor, folds: int, seed: int
+    fits: Fits, points: int, latents: Tensor, factors: Sequence[Factor], heldout: Tensor, folds: int, seed: int
 ) -> dict[str, ProbeScore]:
-    if len(latents) != len(features) or len(heldout) != len(features):
-        raise ValueError(f"{len(features)} activations, {len(latents)} latents and {len(heldout)} masks do not match")
+    if len(latents) != points or len(heldout) != points:
+        raise ValueError(f"{points} activations, {len(latents)} latents and {len(heldout)} masks do not match")
     parts = [_targets(latents[:, axis], factor) for axis, factor in enumerate(factors)]
     targets = torch.cat(parts, 1)
-    own = _readout(features, targets, features, (0.0,))
-    fold = _fold_of_each(len(features), min(folds, len(features)), seed)
+    everything = torch.ones_like(heldout)
+    own = _readout(fits(everything, everything), targets, (0.0,))
+    fold = _fold_of_each(points, min(folds, points), seed)
     crossed = torch.zeros_like(targets)
     for k in fold.unique():
-        crossed[fold == k] = _readout(features[fold != k], targets[fold != k], features[fold == k], RIDGES)
+        crossed[fold == k] = _readout(fits(fold != k, fold == k), targets[fold != k], RIDGES)
     split = heldout.any() and (~heldout).sum() > 1
-    beyond = _readout(features[~heldout], targets[~heldout], features[heldout], RIDGES) if split else targets[:0]
+    beyond = _readout(fits(~heldout, heldout), targets[~heldout], RIDGES) if split else targets[:0]
     scores, start = {}, 0
     for factor, part in zip(factors, parts, strict=True):
         columns = slice(start, start + part.shape[1])
@@ -140,53 +197,34 @@ def _fold_of_each(points: int, folds: int, seed: int) -> Int[Tensor, "points"]:
     return fold
 
 
-def _readout(
-    features: Float[Tensor, "n features"],
-    targets: Float[Tensor, "n columns"],
-    at: Float[Tensor, "m features"],
-    ridges: Sequence[float],
-) -> Float[Tensor, "m columns"]:
-    """Predictions at `at` by the linear fit whose ridge, chosen per column, has the least leave-one-out error.
+def _readout(fit: Fit, targets: Float[Tensor, "n columns"], ridges: Sequence[float]) -> Float[Tensor, "m columns"]:
+    """Predictions by the linear fit whose ridge has the least leave-one-out error, chosen per column.
 
     With features = U S V^T the fit is V S / (S^2 + ridge) U^T targets. The intercept is not penalised.
     """
-    centre, mean = features.mean(0), targets.mean(0)
-    left, variances, right = _directions(features - centre)
+    left, variances, projected = fit
+    mean = targets.mean(0)
+    if len(variances) == 0:
+        return mean.expand(len(projected), -1)
     spread = targets - mean
     inner = left.T @ spread
-    outside = spread - left @ inner
-    free = (1 - 1 / len(features) - left.square().sum(1)).clamp(min=0)
-    if len(variances) == 0:
-        return mean.expand(len(at), -1)
-    penalties = [ridge * variances.max() for ridge in ridges]
-    errors = torch.stack([_left_out(left, variances, inner, outside, free, penalty) for penalty in penalties])
-    weights = torch.stack([inner / (variances + penalty)[:, None] for penalty in penalties])
-    best = errors.argmin(0)
-    chosen = weights[best, :, torch.arange(targets.shape[1])].T
-    return mean + (at - centre) @ (right * variances.sqrt()) @ chosen
+    penalties = torch.tensor(ridges, dtype=variances.dtype) * variances.max()
+    best = _left_out(fit, spread, inner, penalties).argmin(0)
+    return mean + projected @ (inner / (variances[:, None] + penalties[best]))
 
 
-def _directions(features: Float[Tensor, "n features"]) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S^2 and V of centred features, from the smaller of the two Gram matrices."""
-    wide = features.shape[1] > features.shape[0]
-    variances, vectors = torch.linalg.eigh(features @ features.T if wide else features.T @ features)
-    kept = variances > CUTOFF * variances[-1].clamp(min=0)
-    variances, vectors = variances[kept], vectors[:, kept]
-    if wide:
-        return vectors, variances, features.T @ vectors / variances.sqrt()
-    return features @ vectors / variances.sqrt(), variances, vectors
-
-
-def _left_out(
-    left: Tensor, variances: Tensor, inner: Tensor, outside: Tensor, free: Tensor, penalty: Tensor
-) -> Float[Tensor, "columns"]:
+def _left_out(fit: Fit, spread: Tensor, inner: Tensor, penalties: Tensor) -> Float[Tensor, "ridges columns"]:
     """Mean squared error of each point predicted without it: residual / (1 - leverage), in closed form.
 
     Where a point has no freedom left (as many directions as points and no ridge) it has no such error: infinite.
     """
-    shrunk = penalty / (variances + penalty)
-    residual = outside + left @ (shrunk[:, None] * inner)
-    freedom = free + left.square() @ shrunk
-    if (freedom <= 1e-9).any() and penalty == 0:
-        return torch.full((inner.shape[1],), torch.inf, dtype=inner.dtype)
-    return (residual / freedom.clamp(min=1e-300)[:, None]).square().mean(0)
+    left, variances, _ = fit
+    shrunk = penalties / (variances[:, None] + penalties)
+    outside = spread - left @ inner
+    weighted = (shrunk[:, :, None] * inner[:, None]).flatten(1)
+    residual = outside[:, None] + (left @ weighted).unflatten(1, (len(penalties), -1))
+    squares = left.square()
+    freedom = (1 - 1 / len(left) - squares.sum(1)).clamp(min=0)[:, None] + squares @ shrunk
+    errors = (residual / freedom.clamp(min=1e-300)[:, :, None]).square().mean(0)
+    errors[(freedom <= 1e-9).any(0) & (penalties == 0)] = torch.inf
+    return errors

@@ -25,6 +25,7 @@ from composcope.study.panel import RenderedPanel
 from composcope.study.reproduce import Reproduction
 from composcope.study.request import Request
 from composcope.study.study import DEFAULT
+from composcope.terminal import duration
 
 OnProgress = Callable[[int, int], None]
 SHOWN_DPI = 130  # pixels of the page per inch of a figure, so that its 8 points are readable
@@ -203,19 +204,6 @@ def footer(store: Store, rows: Sequence[RunRow], request: Request) -> dict[str, 
         },
         "ids": [row.run_id for row in rows if row.status != "missing"],
     }
-
-
-def duration(seconds: float) -> str:
-    """
-    >>> duration(42.4), duration(75), duration(9000)
-    ('42 s', '1 min 15 s', '2 h 30 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _number_first(text: str) -> tuple[int, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from composcope.experiments.run import Run
-from composcope.study.claim import Effect
+from composcope.study.claim import Effect, Value
 from composcope.study.evidence import Evidence
 from composcope.study.plan import Key
 from composcope.study.preset import Preset
@@ -15,10 +15,10 @@ KeyOf = Callable[[Preset], Key] | Key
 """A key of the plan, or a function that gives it for a preset."""
 
 
-def of_runs(key: KeyOf, number: Number) -> Effect:
-    """One number of every run under this key."""
+def of_runs(key: KeyOf, number: Callable[[Run], Value | None]) -> Effect:
+    """One number of every run under this key, or why a run has none that counts."""
 
-    def effect(evidence: Evidence) -> dict[int, float]:
+    def effect(evidence: Evidence) -> dict[int, Value]:
         numbers = {run.spec.seed: number(run) for run in evidence[_key(key, evidence)]}
         return {seed: value for seed, value in numbers.items() if value is not None}
 

@@ -127,7 +127,7 @@ class Ledger:
             "settings": list(self.settings),
             "machines": list(self.machines),
             "expected_false_calls": self.expected_false_calls,
-            "claims": [asdict(judgement) for judgement in self.judgements],
+            "claims": [_finite(asdict(judgement)) for judgement in self.judgements],
         }
 
     def rows(self) -> list[dict[str, object]]:
@@ -312,6 +312,15 @@ def _side(part: Part, low: float, high: float) -> bool | None:
     if part.relation == ">":
         return True if low > part.threshold else False if high <= part.threshold else None
     return True if high < part.threshold else False if low >= part.threshold else None
+
+
+def _finite(data: Any) -> Any:
+    """Plain data for JSON, which has no infinity: an open bound becomes None."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _number(value: float | None) -> str:

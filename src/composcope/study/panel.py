@@ -9,6 +9,7 @@ from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.study import drawing
 from composcope.study.evidence import Evidence, RunCache
+from composcope.study.numbers_file import pack_numbers, unpack_numbers
 from composcope.study.plan import Plan, label_of, specs_of, varied
 from composcope.study.preset import Preset
 
@@ -53,7 +54,7 @@ class Panel:
 class RenderedPanel:
     """A figure as files' contents and the table behind it; or, where runs are missing, what is missing.
 
-    - `size`: width and height in inches.
+    - `size`: width and height in inches. `numbers`: what it shows, as the contents of a file.
     """
 
     name: str
@@ -65,6 +66,7 @@ class RenderedPanel:
     png: bytes = b""
     pdf: bytes = b""
     size: tuple[float, float] = (0.0, 0.0)
+    numbers: bytes = b""
     missing: str = ""
 
     def _repr_png_(self) -> bytes:
@@ -83,12 +85,19 @@ def render(panel: Panel, preset: Preset, settings: Sequence[str], cache: RunCach
         numbers = panel.numbers(evidence)
     except RunFailed as damage:
         return RenderedPanel(*about, [], missing=str(damage))
+    return redraw(panel, pack_numbers(numbers, caption(evidence, settings)), evidence.run_ids)
+
+
+def redraw(panel: Panel, content: bytes, run_ids: tuple[str, ...] = ()) -> RenderedPanel:
+    """The figure made from a file of its numbers. New figures go the same way, so that both are the same bytes."""
+    numbers, text = unpack_numbers(content, panel.numbers)
     with drawing.style():
         figure = panel.draw(numbers)
-        drawing.stamp(figure, caption(evidence, settings))
-        size = tuple(figure.get_size_inches())
+        drawing.stamp(figure, text)
+        width, height = figure.get_size_inches()
         png, pdf = (drawing.as_bytes(figure, kind) for kind in ("png", "pdf"))
-    return RenderedPanel(*about, numbers.table(), png, pdf, size)
+    about = (panel.name, panel.title, panel.see, panel.no_claim, run_ids)
+    return RenderedPanel(*about, numbers.table(), png, pdf, (float(width), float(height)), content)
 
 
 def caption(evidence: Evidence, settings: Sequence[str] = ()) -> str:

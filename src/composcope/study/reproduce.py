@@ -8,15 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from composcope.errors import BadInput
 from composcope.experiments.executor import Outcome, run_all, workload
+from composcope.experiments.run import source_commit
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import estimate_seconds
+from composcope.files import write_atomically
+from composcope.study.claim import Claim
 from composcope.study.evidence import RunCache
-from composcope.study.ledger import Judgement, Ledger, judge
-from composcope.study.panel import RenderedPanel
+from composcope.study.ledger import Ledger, judge
+from composcope.study.observations import Observation, Observations, observe, to_data
+from composcope.study.panel import RenderedPanel, redraw
+from composcope.study.preset import Preset
 from composcope.study.rendering import render_all
 from composcope.study.request import Request, Work, make_request, remaining_work
 from composcope.study.study import Study, find_study
@@ -66,6 +72,7 @@ class Reproduction:
     store: Store
     panels: tuple[RenderedPanel, ...]
     ledger: Ledger
+    observations: Observations
     failures: tuple[Outcome, ...] = ()
 
     @property
@@ -85,12 +92,13 @@ class Reproduction:
         out = Path(folder)
         for panel in self.panels:
             write_figure(panel, out)
-        write_ledger(self.ledger, out)
+        write_ledger(self.ledger, self.observations, out)
         sound = [run_id for run_id in self.run_ids if self.store.record(run_id, verify=True).status == "done"]
         curves = [self.store.curve(run_id).assign(run_id=run_id) for run_id in sound]
         tables = {"runs.csv": self.frame, "curves.csv": pd.concat(curves) if curves else pd.DataFrame()}
         for name, table in tables.items():
-            table.to_csv(out / name, index=False, lineterminator="\n", float_format="%.6g")
+            text: str = table.to_csv(index=False, lineterminator="\n", float_format="%.6g")
+            write_atomically(out / name, text.encode())
         return out
 
 
@@ -123,7 +131,9 @@ def reproduce(
     panels = render_all(
         request, cache, workers, plugins, lambda done, total: on_event(Progress("figures", done, total))
     )
-    return Reproduction(request, target, panels, judge_claims(request, cache, on_event), failures)
+    observed = observe_claims(request, cache, on_event)
+    ledger = judge_observations(request.study, request.preset, observed, request.claims)
+    return Reproduction(request, target, panels, ledger, observed, failures)
 
 
 def run_missing(
@@ -136,6 +146,7 @@ def run_missing(
 ) -> tuple[Outcome, ...]:
     """Do what is missing, in rounds while searches ask for more; the runs that failed."""
     failures: dict[str, Outcome] = {}
+    about = {"registration": request.study.registration, "commit": source_commit()}
     for round_ in range(1000):
         work = remaining_work(request, store)
         specs = [spec for run_id, spec in work.todo.items() if run_id not in failures]
@@ -143,7 +154,7 @@ def run_missing(
         on_event(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), round_))
         if not specs:
             break
-        outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, on_event)
+        outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, about, on_event)
         failures |= {outcome.run_id: outcome for outcome in outcomes if outcome.failure}
         on_event(RoundFinished(tuple(outcomes)))
     return tuple(failures.values())
@@ -165,6 +176,7 @@ def _run_round(
     kernels: Literal["auto", "torch"],
     plugins: Sequence[Path],
     costs: Mapping[str, float],
+    about: Mapping[str, Any],
     on_event: OnEvent,
 ) -> list[Outcome]:
     total = workload(specs, store, work.diagnosed, costs)
@@ -172,12 +184,7 @@ def _run_round(
     def tell(done: float, outcomes: Sequence[Outcome]) -> None:
         on_event(Progress("runs", min(done, total), total))
 
-    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs)
-
-
-def judge_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Ledger:
-    """Every claim of the request, judged by what the store has."""
-    return judge_observations(request.study, request.preset, observe_claims(request, cache, on_event), request.claims)
+    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs, about)
 
 
 def observe_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Observations:
@@ -203,23 +210,29 @@ def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
         out / "figures" / f"figure_{panel.name}.png": panel.png,
         out / "figures" / f"figure_{panel.name}.pdf": panel.pdf,
         out / "tables" / f"figure_{panel.name}.csv": _csv(panel.rows),
+        out / "numbers" / f"figure_{panel.name}.npz": panel.numbers,
     }
     for path, content in files.items():
         if panel.missing:
             path.unlink(missing_ok=True)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            write_atomically(path, content)
     return [] if panel.missing else list(files)
 
 
-def write_ledger(ledger: Ledger, out: Path) -> Path:
-    """Write claims.json, and claims.md to read."""
+def write_ledger(ledger: Ledger, observed: Observations, out: Path) -> Path:
+    """Write claims.json, claims.md to read, and evidence.json, from which they can be made again without any run."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "claims.json"
-    path.write_text(json.dumps(ledger.to_data(), indent=1) + "\n")
-    path.with_suffix(".md").write_text(ledger.to_markdown())
+    write_atomically(path, _json(ledger.to_data()))
+    write_atomically(path.with_suffix(".md"), ledger.to_markdown().encode())
+    write_atomically(out / "evidence.json", _json(to_data(observed)))
     return path
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
 
 
 def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:
@@ -228,3 +241,16 @@ def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().encode()
+
+
+def redraw_figures(study: Study, folder: Path, figures: Sequence[str] = ()) -> list[RenderedPanel]:
+    """Draw figures again from the numbers that `Reproduction.write` left in a folder; no store is needed."""
+    panels = []
+    for panel in study.select(figures):
+        path = folder / "numbers" / f"figure_{panel.name}.npz"
+        if path.is_file():
+            panels.append(redraw(panel, path.read_bytes()))
+            write_figure(panels[-1], folder)
+    if not panels:
+        raise BadInput(f"{str(folder / 'numbers')!r} holds no numbers of the requested figures")
+    return panels

@@ -58,12 +58,13 @@ def make_request(
 class Work:
     """All runs that may be needed, those to do now, and which of these are to be diagnosed.
 
-    - `done`: how many are in the store; `later`: how many may be needed once the others are done.
+    - `wanted`: ids of the runs to have now, by figure. `done`: how many are in the store; `later`: how many may be needed once the others are done.
     """
 
     runs: dict[str, Spec]
     todo: dict[str, Spec]
     diagnosed: set[str]
+    wanted: dict[str, set[str]]
     done: int
     later: int
 
@@ -72,15 +73,17 @@ def remaining_work(request: Request, store: Store) -> Work:
     """What is left to do, given what the store has. A search for a threshold has more to do once this is done."""
     runs: dict[str, Spec] = {}
     wanted: dict[str, Spec] = {}
+    by_figure: dict[str, set[str]] = {}
     diagnosed: set[str] = set()
     for panel in request.panels:
         plan = request.plan(panel)
         runs |= specs_of(plan)
         needed = {spec.run_id: spec for spec in panel.needed(plan, store)}
         wanted |= needed
+        by_figure[panel.name] = set(needed)
         if panel.diagnosed:
             diagnosed |= {run_id for run_id, spec in needed.items() if spec.decoder.draws}
     todo = {run_id: spec for run_id, spec in wanted.items() if missing(spec, store, diagnosed)}
     done = sum(store.has(run_id) for run_id in runs)
     later = sum(not store.has(run_id) for run_id in runs.keys() - wanted.keys()) if todo else 0
-    return Work(runs, todo, diagnosed, done, later)
+    return Work(runs, todo, diagnosed, by_figure, done, later)

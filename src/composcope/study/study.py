@@ -68,6 +68,11 @@ class Study:
     claims: tuple[Claim, ...]
     headline: Headline
 
+    @property
+    def registration(self) -> dict[str, str]:
+        """What is claimed, as a hash per claim; recorded with every run that is trained for the study."""
+        return {str(claim.number): claim.registration for claim in self.claims}
+
     def preset(self, name: str | None = None) -> Preset:
         """The preset of this name, by default the first."""
         known = {preset.name: preset for preset in self.presets}

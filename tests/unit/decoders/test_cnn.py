@@ -95,3 +95,10 @@ def test_number_of_weights_of_the_papers_network():
 def test_bad_field_is_named(fields):
     with pytest.raises(ValidationError, match=next(iter(fields))):
         cs.CNN(**fields)
+
+
+def test_the_last_layer_can_start_like_a_transposed_convolution():
+    shapes = {"code_sizes": (4, 4), "image_shape": (1, 8, 8)}
+    plain, transposed = (cs.CNN(depth=2, width=64, last_init=init).build(**shapes) for init in ("conv", "transposed"))
+    bounds = [module.image[0].weight.abs().max().item() for module in (plain, transposed)]
+    assert bounds == pytest.approx([1 / 24, 1 / 3], rel=0.05)  # 1 / sqrt(64 * 9) and 1 / sqrt(1 * 9)

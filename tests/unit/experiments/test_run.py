@@ -54,6 +54,8 @@ def test_the_diagnosis_is_stored_and_a_damaged_one_made_again(tiny_spec, store):
     run = cs.run(tiny_spec, store)
     numbers = run.diagnosis.numbers()
     assert store.has_diagnosis(run.run_id)
+    assert list(store.diagnosis(run.run_id).layers) == list(run.diagnosis.layers) == ["code", "hidden1", "image"]
+    assert store.diagnosis(run.run_id).summary() == run.diagnosis.summary()
     maps = store.folder / run.run_id / "measures" / "diagnosis.npz"
     content = maps.read_bytes()
     maps.write_bytes(b"torn")

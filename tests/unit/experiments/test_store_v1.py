@@ -75,7 +75,9 @@ def test_stored_diagnoses_give_the_numbers_that_were_stored(run_id):
 def test_diagnosing_again_gives_the_same_numbers(run_id, tmp_path):
     shutil.copytree(FOLDER / run_id, tmp_path / run_id)
     store = cs.Store(tmp_path)
-    measure_run(store, run_id)
+    made = measure_run(store, run_id)
+    assert store.diagnosis(run_id).summary() == made.summary()
+    assert list(store.diagnosis(run_id).layers) == list(STORE.diagnosis(run_id).layers)  # in order, not sorted
     assert sorted(path.name for path in (tmp_path / run_id).iterdir() if path.is_dir()) == ["measures"]
     old, new = flatten(old_numbers(run_id)), flatten(store.measures(run_id)["diagnosis"])
     assert old.keys() <= new.keys()

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.probes import _readout, linear_probes, probes_from_gram
+from composcope.measures.gram import centred_spectrum
+from composcope.measures.probes import FeatureFits, GramFits, _readout, linear_probes, probes_from_gram
 
 from .scenes import normal, plane, rotation, square
 
@@ -75,10 +76,28 @@ def test_the_ridge_is_the_best_by_leaving_each_point_out():
             errors.append(targets[i] - targets[rows].mean(0) - (features[i] - features[rows].mean(0)) @ weights)
         return torch.stack(errors).square().mean().item()
 
+    def predicted(ridges):
+        fitted_on = torch.arange(15) < 12
+        return _readout(FeatureFits(torch.cat([features, at]))(fitted_on, ~fitted_on), targets, ridges)
+
     best = min(ridges, key=left_out)
-    assert torch.equal(_readout(features, targets, at, ridges), _readout(features, targets, at, (best,)))
+    assert torch.equal(predicted(ridges), predicted((best,)))
     others = [ridge for ridge in ridges if ridge != best]
-    assert not torch.allclose(_readout(features, targets, at, ridges), _readout(features, targets, at, others[:1]))
+    assert not torch.allclose(predicted(ridges), predicted(others[:1]))
+
+
+def test_fits_from_a_gram_matrix_are_those_from_features():
+    features, targets = normal(30, 20), normal(30, 2, seed=1)
+    train = torch.arange(30) % 3 != 0
+    centred = features - features.mean(0)
+    gram = centred @ centred.T
+    by_gram = GramFits(gram, centred_spectrum(gram))
+    for fitted_on in (train, torch.ones_like(train)):  # as many directions as features, and with a known spectrum
+        readouts = [
+            _readout(fits(fitted_on, ~train), targets[fitted_on], (0.0, 1e-2))
+            for fits in (FeatureFits(features), by_gram)
+        ]
+        assert torch.allclose(*readouts, rtol=1e-9, atol=1e-9)
 
 
 def test_held_out_scores_do_not_see_held_out_points():

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.tuning import tuning_maps, tuning_marginals, unit_scores
+from composcope.measures.linear_factorization import effect_variances
+from composcope.measures.tuning import _medians, tuning_maps, tuning_marginals, unit_scores
 
 from .scenes import bumps, crosses, normal, plane
 
@@ -94,3 +95,21 @@ def test_three_factors_and_chunks():
     assert whole.bump.tolist() == pytest.approx([1, 0, 1], abs=1e-3)
     assert whole.stripe.tolist() == pytest.approx([0, 1, 0], abs=1e-3)
     assert torch.allclose(whole.bump, chunked.bump)
+
+
+@pytest.mark.parametrize("values", [7, 8])
+def test_medians_are_pytorchs(values):
+    rows = torch.randn(8, values, generator=torch.Generator().manual_seed(0))
+    rows[3, 2] = torch.nan
+    for row, zeros in zip(rows[4:], (3, 4, 5, values), strict=True):  # below, at and above half of the values
+        row.abs_()[:zeros] = 0.0
+    assert torch.equal(_medians(rows).nan_to_num(99), rows.median(1).values.nan_to_num(99))
+
+
+def test_effects_are_those_of_the_units():
+    units = torch.randn(16, 5, generator=torch.Generator().manual_seed(0))
+    factors = plane(4)
+    want = effect_variances(units, factors)
+    got = unit_scores(units, factors, chunk=2).effects
+    assert got.keys() == want.keys()
+    assert all(torch.allclose(got[term], want[term]) for term in want)

@@ -1,5 +1,6 @@
 import json
 import re
+from copy import deepcopy
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -10,7 +11,9 @@ import composcope as cs
 from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.run import run
 from composcope.experiments.store import Record
-from composcope.report.answer import GROUPS, answer, explored, group, who_composes
+from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.study import STUDY
+from composcope.report.answer import OTHER, answer, class_label, explored, who_composes
 from composcope.report.report import command, missing_specs, write_report
 from composcope.report.runs import RunRow, run_row
 from pages import (
@@ -146,7 +149,7 @@ def test_a_run_with_an_unknown_plugin_keeps_its_diagnosis(store, no_new_kinds):
     assert row.shares is not None
     assert row.title == "bump, mlp, everything"
     assert "no images to show" in row.part["notes"]["samples"]
-    assert explored([row]) == []
+    assert explored([row], STUDY.headline) == []
 
 
 def test_a_row_says_what_was_measured(store):
@@ -160,78 +163,92 @@ def test_a_row_says_what_was_measured(store):
     assert row.about == "mlp depth 1 width 8; bump size 8; square lo 2 hi 5 held out"
 
 
-def row(group_of, kind, seed=0, depth=1, **more):
+SPECS = {
+    "trained on seen combinations only": {},
+    "low-rank embeddings without penalties": {"decoder": {"kind": "lowrank"}, "penalties": []},
+    "stripes, one factor at a time": {"sampling": {"kind": "stripes"}},
+    "stripes and some seen combinations": {"sampling": {"kind": "stripes", "bumps": 10}},
+    "low-rank embeddings with penalties": {"decoder": {"kind": "lowrank"}, "penalties": [{"kind": "entropy"}]},
+    "a network that works pixel by pixel": {"decoder": {"kind": "pixelwise"}},
+    OTHER: {"decoder": {"kind": "a cure of a plugin"}},
+}
+SEEN_ONLY, LOW_RANK, STRIPES_ALONE, WITH_BUMPS, PENALTIES, PIXELWISE, UNKNOWN = SPECS
+
+
+def row(label, kind, seed=0, depth=1, **more):
     """A judged run of two factors, as a table has it."""
-    specs = {
-        "seen": {},
-        "low-rank": {"decoder": {"kind": "lowrank"}, "penalties": []},
-        "stripes": {"sampling": {"kind": "stripes"}},
-        "stripes and bumps": {"sampling": {"kind": "stripes", "bumps": 10}},
-        "penalties": {"decoder": {"kind": "lowrank"}, "penalties": [{"kind": "entropy"}]},
-        "pixel-wise": {"decoder": {"kind": "pixelwise"}},
+    spec = {
+        "decoder": {"kind": "cnn", "depth": depth},
+        "sampling": {"kind": "draws"},
+        "seed": seed,
+        **deepcopy(SPECS[label]),
     }
-    spec = {"decoder": {"kind": "cnn", "depth": depth}, "seed": seed, **specs[group_of]}
     shares = {"composer": 1.0 if kind == "composes" else 0.25, "superposer": 0.0 if kind == "composes" else 0.75}
-    told = {"title": group_of, "about": "", "kind": kind, "shares": shares, "composition": True, **more}
+    fields = {"title": label, "about": "", "kind": kind, "shares": shares, "composition": True, **more}
     part = {"factors": ("x", "y"), "samples": [1]}
-    return RunRow(Record(f"{group_of}-{depth}-{seed}", "done", spec, {}, {}), part=part, **told)
+    return RunRow(Record(f"{label}-{depth}-{seed}", "done", spec, {}, {}), part=part, **fields)
 
 
-def test_groups_follow_from_the_spec():
-    assert [group(row(name, "composes")) for name in GROUPS] == list(GROUPS)
-    bumps_only = row("stripes", "adds")
+def test_classes_follow_from_the_spec():
+    assert [class_label(row(label, "composes"), STUDY.headline) for label in SPECS] == list(SPECS)
+    bumps_only = row(STRIPES_ALONE, "adds")
     bumps_only.spec["sampling"].update(stripes=0, bumps=100)
-    assert group(bumps_only) == "seen"
+    assert class_label(bumps_only, STUDY.headline) == SEEN_ONLY
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
         ([], "No run here has been judged"),
-        ([row("seen", "superposes"), row("seen", "composes")], "Mostly no: 1 of 2 decoders"),
-        ([row("seen", "composes")], "Mostly yes: 1 of 1 decoders"),
+        ([row(SEEN_ONLY, "superposes"), row(SEEN_ONLY, "composes")], "Mostly no: 1 of 2 decoders"),
+        ([row(SEEN_ONLY, "composes")], "Mostly yes: 1 of 1 decoders"),
         (
-            [row("seen", "superposes"), row("low-rank", "repeats"), row("penalties", "composes")],
-            "Not by itself, but when forced to: 0 of 2 decoders trained on seen combinations alone compose; 1 of 1",
+            [row(SEEN_ONLY, "superposes"), row(LOW_RANK, "repeats"), row(PENALTIES, "composes")],
+            "Not by itself, but with help: 0 of 2 decoders trained on seen combinations alone compose; 1 of 1",
         ),
-        ([row("seen", "superposes"), row("pixel-wise", "other")], "Mostly no, even when forced to"),
-        ([row("stripes", "adds")], "No run here has been judged"),
-        ([row("seen", "composes", composition=False)], "No run here has been judged"),
+        ([row(SEEN_ONLY, "superposes"), row(PIXELWISE, "other")], "Mostly no, even with help"),
+        ([row(STRIPES_ALONE, "adds")], "No run here has been judged"),
+        ([row(SEEN_ONLY, "composes", composition=False)], "No run here has been judged"),
+        ([row(UNKNOWN, "composes"), row(SEEN_ONLY, "superposes")], "Mostly no: 0 of 1 decoders"),
     ],
 )
 def test_the_answer_is_what_most_runs_do(rows, said):
-    assert answer(rows).startswith(said)
+    assert answer(rows, STUDY.headline).startswith(said)
 
 
-def test_shares_of_a_group_are_means_over_its_runs():
-    (found,) = who_composes([row("seen", "superposes"), row("seen", "composes", seed=1)])
+def test_shares_of_a_class_are_means_over_its_runs():
+    (found,) = who_composes([row(SEEN_ONLY, "superposes"), row(SEEN_ONLY, "composes", seed=1)], STUDY.headline)
     assert (found["runs"], found["composing"]) == (2, 1)
     assert {one["name"]: one["share"] for one in found["shares"]} == {"composer": 0.625, "superposer": 0.375}
 
 
-def test_explored_runs_are_few_and_of_every_group():
-    rows = [row(name, "composes", seed, title=f"{name} {i}") for name in GROUPS for i in range(4) for seed in range(3)]
-    chosen = explored(rows)
+def test_explored_runs_are_few_and_of_every_class():
+    labels = list(SPECS)[:6]
+    titled = [(label, f"{label} {i}", seed) for label in labels for i in range(4) for seed in range(3)]
+    rows = [row(label, "composes", seed, title=title) for label, title, seed in titled]
+    chosen = explored(rows, STUDY.headline)
     assert len(chosen) == 12
-    assert [group(one) for one in chosen] == [name for name in GROUPS for _ in range(2)]
-    assert all(one.seed == 0 for one in chosen)
-    assert len({one.title for one in chosen}) == 12
+    assert [class_label(each, STUDY.headline) for each in chosen] == [label for label in labels for _ in range(2)]
+    assert all(each.seed == 0 for each in chosen)
+    assert len({each.title for each in chosen}) == 12
 
 
 def test_of_equal_titles_the_one_with_most_seeds_is_explored():
-    rows = [row("seen", "composes", seed, depth) for depth, seeds in ((1, 1), (2, 3)) for seed in range(seeds)]
-    assert [one.run_id for one in explored(rows)] == ["seen-2-0"]
+    rows = [row(SEEN_ONLY, "composes", seed, depth) for depth, seeds in ((1, 1), (2, 3)) for seed in range(seeds)]
+    assert [each.run_id for each in explored(rows, STUDY.headline)] == [f"{SEEN_ONLY}-2-0"]
 
 
-def test_the_command_makes_the_picture_again(store):
-    asked, made = made_up()
-    assert command(made[0], asked, cs.Store("a b")).endswith("1b --preset tiny --store 'a b'")
-    varied = replace(asked, preset=asked.preset.with_seeds(5), settings=("decoder.depth=3",))
-    assert "--preset tiny --seeds 5 --set decoder.depth=3" in command(made[0], varied, store)
+def test_the_command_makes_the_figure_again(store):
+    made = made_up(store)
+    assert command(made.panels[0], made.request, cs.Store("a b")).endswith("reproduce 1b --preset tiny --store 'a b'")
+    varied = replace(made.request, preset=TINY.with_seeds(5), settings=("decoder.depth=3",))
+    assert "--preset tiny --seeds 5 --set decoder.depth=3" in command(made.panels[0], varied, store)
+    other = replace(made.request, study=replace(STUDY, name="mine"))
+    assert "reproduce 1b --study mine --preset tiny" in command(made.panels[0], other, store)
 
 
 def test_what_failed_is_not_missing(store):
-    asked, _ = made_up()
+    request = made_up(store).request
     store.save_failure(MISSING, "diverged", {})
-    assert MISSING.run_id not in [spec.run_id for spec in missing_specs(store, asked)]
-    assert SEEN.run_id in [spec.run_id for spec in missing_specs(store, asked)]
+    assert MISSING.run_id not in [spec.run_id for spec in missing_specs(store, request)]
+    assert SEEN.run_id in [spec.run_id for spec in missing_specs(store, request)]

@@ -51,12 +51,15 @@ QUICK = Sizes(
     depth=3,
     sampling=Everything(),
     training=Training(steps=1500, batch=16),
-    rate_training=Training(steps=2000, batch=16),
+    # Rate codes learn slowly: at 3000 steps 0.14 to 0.28 of a blank image's error is left on seen images, at 4500
+    # 0.07 to 0.16, as in the authors' rate networks.
+    rate_training=Training(steps=4000, batch=16),
     seeds=(10, 11, 12, 13, 14),
     few=(10,),
 )
 SIZES = {
     "quick": QUICK,
+    # The authors' depth experiment, in which both of their codes were trained alike.
     "paper": Sizes(
         size=28,
         hole=Square(6, 22),
@@ -90,6 +93,11 @@ def sizes_of(preset: Preset) -> Sizes:
     return replace(sizes, seeds=preset.seeds_or(sizes.seeds), few=preset.seeds_or(sizes.few))
 
 
+def cnn(depth: int, width: int) -> CNN:
+    """The authors' CNN, whose last layer is initialised like the transposed convolution it is there."""
+    return CNN(depth=depth, width=width, last_init="transposed")
+
+
 @cache
 def base_spec(
     preset: Preset, code: str, seed: int, holdout: Holdout | None = None, decoder: Decoder | None = None
@@ -100,7 +108,7 @@ def base_spec(
         task=BumpTask(sizes.size),
         holdout=sizes.hole if holdout is None else holdout,
         encoding=CODES[code],
-        decoder=decoder or CNN(depth=sizes.depth, width=sizes.width, last_init="transposed"),
+        decoder=decoder or cnn(sizes.depth, sizes.width),
         sampling=sizes.sampling,
         training=sizes.rate_training if code == "rate" else sizes.training,
         seed=seed,

@@ -16,71 +16,76 @@ from torch import Tensor
 
 from composcope.papers.forced_rendering.layers import FACTORIZATION, OTHERS, Network, Profiles, nan_if_none
 from composcope.papers.forced_rendering.volumes import VolumeMaps, Volumes
-from composcope.study.drawing import COLOURS, COLUMN, PAGE, figure, outline
+from composcope.study.drawing import COLOURS, PAGE, figure, outline
 from composcope.study.statistics import interval
 
 UNTRAINED = "#999999"
 LABELS = {
+    "probe R2, in sample": "$R^2$, in sample",
     "probe R2, cross-validated": "$R^2$, cross-validated",
     "probe R2, seen to held-out": "$R^2$, seen to held-out",
-    "factorization": "factorization",
+    "factorization, ratio of means": "factorization, as in the authors' code",
+    "factorization, mean of ratios": "factorization, exact",
 }
+ABOVE = "(above each map: its mean in the outlined, held-out square; exact | by differences on the grid)"
+PER_LAYER = "Reds"
 SIGNED = "PRGn"  # purple where there is less volume than on seen points, green where there is more
 SCALE = 1.0  # powers of ten to either side of no difference, the same in every volume map
 
 
-def draw_relative(profiles: Profiles) -> Figure:
-    """One code's networks over relative depth, so that all run from 0 to 1; one axes per measure."""
-    measures, lines = profiles.measures, math.ceil((len(profiles.networks) + 2) / 4)
-    drawn = figure(COLUMN, 2.1 + 0.14 * lines)
+def draw_one_code(profiles: Profiles) -> Figure:
+    """One code's networks over the layer's index; one axes per measure, the authors' first."""
+    measures, lines = profiles.measures, math.ceil((len(profiles.networks) + 2) / (2 * len(profiles.measures)))
+    drawn = figure(2.25 * len(measures), 2.2 + 0.14 * lines)
     drawn.suptitle(f"{profiles.groups[0]} code", x=0.01, ha="left", fontsize=8, fontweight="bold")
     grid = drawn.add_gridspec(2, len(measures), height_ratios=[1.9, 0.14 * lines])
     for column, measure in enumerate(measures):
         axes = drawn.add_subplot(grid[0, column])
-        _draw_curves(axes, profiles.networks, measure, relative=True)
+        _draw_curves(axes, profiles.networks, measure)
         _finish(axes, profiles, measure)
-        axes.set(title=LABELS[measure], xlabel="layer / last layer")
-    _draw_legend(drawn.add_subplot(grid[1, :]), axes, "upper center", 4)
+        axes.set_title(LABELS[measure])
+    _draw_legend(drawn.add_subplot(grid[1, :]), axes, "upper center", 2 * len(measures))
     return drawn
 
 
 def draw_profiles(profiles: Profiles) -> Figure:
     """All networks over the layer's index: a row per group, a column per measure."""
     groups, measures = profiles.groups, profiles.measures
-    drawn = figure(PAGE, 1.75 * len(groups) + 0.1)
-    ratios = [1.0] * len(measures) + [0.45]
+    drawn = figure(PAGE, 1.6 * len(groups) + 0.3)
+    ratios = [1.0] * len(measures) + [0.6]
     grid = drawn.subplots(len(groups), len(ratios), width_ratios=ratios, squeeze=False)
+    for axes, measure in zip(grid[0], measures, strict=False):
+        axes.set_title(LABELS[measure].replace(", ", ",\n"), fontsize=7)
     for row, group in zip(grid, groups, strict=True):
         networks = [network for network in profiles.networks if network.group == group]
         for axes, measure in zip(row, measures, strict=False):
-            _draw_curves(axes, networks, measure, relative=False)
+            _draw_curves(axes, networks, measure)
             _finish(axes, profiles, measure)
-            axes.set(ylabel=LABELS[measure], xlabel="layer (0: code; dot: image)")
-            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        row[0].set_title(group if group == OTHERS else f"{group} code", loc="left", fontweight="bold")
+            axes.tick_params(labelsize=6)
+        row[0].set_ylabel(group if group == OTHERS else f"{group} code", fontweight="bold")
         _draw_legend(row[-1], row[0], "center left", 1)
     return drawn
 
 
-def _draw_curves(axes: Axes, networks: Sequence[Network], measure: str, relative: bool) -> None:
-    """A line per network with its interval over seeds, and grey lines for the same networks before training."""
+def _draw_curves(axes: Axes, networks: Sequence[Network], measure: str) -> None:
+    """A line per network with its interval over seeds, and grey lines for the same networks before training.
+
+    The lines are of the input and the hidden layers, which is what the paper shows; the image is a dot beyond them.
+    """
     for network in networks:
-        untrained = network.untrained[measure].mean(0)
-        axes.plot(
-            _depths(len(network.layers), relative),
-            untrained,
-            color=UNTRAINED,
-            linewidth=0.8,
-            zorder=1,
-            label="untrained",
-        )
+        untrained = network.untrained[measure].mean(0)[: network.last_hidden + 1]
+        axes.plot(untrained, color=UNTRAINED, linewidth=0.8, zorder=1, label="untrained")
     for colour, network in zip(_colours(networks), networks, strict=True):
-        depths, curves = _depths(len(network.layers), relative), network.trained[measure]
+        curves, end = network.trained[measure], network.last_hidden + 1
+        depths = torch.arange(len(network.layers))
         mean, low, high = (torch.tensor(bound) for bound in zip(*map(_interval, curves.T), strict=True))
         if len(curves) > 1:
-            axes.fill_between(depths, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(depths, mean, color=colour, linewidth=1.1, label=network.label)
-        axes.plot(depths[-1:], mean[-1:], "o", color=colour, markersize=3)
+            axes.fill_between(depths[:end], low[:end], high[:end], color=colour, alpha=0.15, linewidth=0)
+        axes.plot(depths[:end], mean[:end], color=colour, linewidth=1.1, label=network.label)
+        axes.plot(depths[end - 1 :], mean[end - 1 :], ":", color=colour, linewidth=0.8)
+        axes.plot(depths[end:], mean[end:], "o", color=colour, markersize=3)
+    axes.set_xlabel("layer (dot: image)", fontsize=7)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
 def _finish(axes: Axes, profiles: Profiles, measure: str) -> None:
@@ -93,12 +98,6 @@ def _finish(axes: Axes, profiles: Profiles, measure: str) -> None:
     lowest = min(curve.nan_to_num(0).min().item() for curve in curves)
     axes.set_ylim(0 if lowest >= 0 else max(lowest - 0.05, -1), 1.04)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[2, 5, 10]))
-
-
-def _depths(layers: int, relative: bool) -> Tensor:
-    """Each layer's index, or its share of the last one."""
-    indices = torch.arange(layers, dtype=torch.float64)
-    return indices / (layers - 1) if relative else indices
 
 
 def _interval(values: Tensor) -> tuple[float, float, float]:
@@ -131,8 +130,15 @@ def _draw_legend(target: Axes, source: Axes, where: Literal["upper center", "cen
     )
 
 
-def draw_volumes(volumes: Volumes) -> Figure:
-    """A row per network, a column per layer with the image last; the number above a map is its gap."""
+Scale = Literal["shared", "layer"]
+"""One scale around the mean on seen points for all maps, or one per layer: its mean and 3 standard deviations."""
+
+
+def draw_volumes(volumes: Volumes, scale: Scale = "shared") -> Figure:
+    """A row per network, a column per layer with the image last; above a map its gap, exact and by differences.
+
+    - `scale`: "layer" colours each map by itself, as in the paper.
+    """
     networks = volumes.networks
     columns = max(len(network.layers) for network in networks)
     headed = [index == 0 or _begins(networks[index - 1], network) for index, network in enumerate(networks)]
@@ -143,14 +149,17 @@ def draw_volumes(volumes: Volumes) -> Figure:
     for index, (top, network) in enumerate(zip(tops, networks, strict=True)):
         numbers = [*range(len(network.layers) - 1), columns - 1]
         row = [drawn.square(left + number * (side + gap), top, side) for number in numbers]
-        _draw_row(row, network, networks[index - 1].layers, headed[index])
+        _draw_row(row, network, networks[index - 1].layers, headed[index], scale)
     row[0].set(xlabel="x", ylabel="y")
     bar = drawn.box(PAGE / 2 - 1.2, tops[-1] + side + 0.27, 2.4, 0.09)
-    values = ScalarMappable(Normalize(-SCALE, SCALE), SIGNED)
-    drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-SCALE, 0, SCALE])
-    bar.set_xlabel(
-        "$\\log_{10} dv$ minus its mean on seen points\n(above each map: its mean in the outlined, held-out square)"
-    )
+    if scale == "shared":
+        values = ScalarMappable(Normalize(-SCALE, SCALE), SIGNED)
+        drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-SCALE, 0, SCALE])
+        bar.set_xlabel(f"$\\log_{{10}} dv$ minus its mean on seen points\n{ABOVE}")
+    else:
+        values = ScalarMappable(Normalize(-3, 3), PER_LAYER)
+        drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-3, 0, 3])
+        bar.set_xlabel(f"$\\log_{{10}} dv$ in standard deviations from its mean in the layer\n{ABOVE}")
     return drawn.paper
 
 
@@ -159,13 +168,28 @@ def _begins(before: VolumeMaps, network: VolumeMaps) -> bool:
     return network.group != before.group or network.group == OTHERS
 
 
-def _draw_row(row: Sequence[Axes], network: VolumeMaps, layers_above: Sequence[str], headed: bool) -> None:
+def _draw_row(
+    row: Sequence[Axes], network: VolumeMaps, layers_above: Sequence[str], headed: bool, scale: Scale
+) -> None:
     """One network's maps; layers are named where the row is headed or the row above does not have them."""
-    for axes, layer, values, gap in zip(row, network.layers, network.maps, network.gaps[0], strict=True):
-        axes.imshow(values.T.numpy(), origin="lower", cmap=SIGNED, vmin=-SCALE, vmax=SCALE, interpolation="nearest")
+    both = zip(network.gaps[0].tolist(), network.grid_gaps[0].tolist(), strict=True)
+    for axes, layer, values, (gap, grid_gap) in zip(row, network.layers, network.maps, both, strict=True):
+        centre, half, colours = 0.0, SCALE, SIGNED
+        if scale == "layer":
+            # A flat map has no deviation; any width then gives one colour.
+            centre, half, colours = values.mean().item(), 3 * values.std().item() or 1.0, PER_LAYER
+        axes.imshow(
+            values.T.numpy(),
+            origin="lower",
+            cmap=colours,
+            vmin=centre - half,
+            vmax=centre + half,
+            interpolation="nearest",
+        )
         outline(axes, network.heldout)
         named = headed or layer not in layers_above  # then there is no map above that the name would cover
-        axes.set_title(f"{layer}\n{gap:+.2f}" if named else f"{gap:+.2f}", fontsize=6, pad=1.5)
+        gaps = f"{gap:+.2f} | {grid_gap:+.2f}"
+        axes.set_title(f"{layer}\n{gaps}" if named else gaps, fontsize=6, pad=1.5)
     code = f"{network.group} code,\n" if headed and network.group != OTHERS else ""
     label = code + network.label.replace(" (", "\n(")
     row[0].annotate(label, (0, 0.5), (-14, 0), "axes fraction", "offset points", ha="right", va="center", fontsize=6.5)

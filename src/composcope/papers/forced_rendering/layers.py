@@ -1,16 +1,19 @@
 """What is read from a network layer by layer, from the code to the image: probes, factorization, gap in volume."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from jaxtyping import Float
+from scipy import stats
 from torch import Tensor
 
-from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.diagnosis.layers import LayerDiagnosis, geometry_of
 from composcope.diagnosis.truth import true_geometry
 from composcope.experiments.run import Run
+from composcope.measures.geometry import grid_metric
 from composcope.measures.probes import linear_probes
 from composcope.papers.forced_rendering.base import CODES
 from composcope.study.evidence import Evidence
@@ -19,6 +22,15 @@ from composcope.study.plan import Key, label_of
 from composcope.study.statistics import interval
 
 OTHERS = "other decoders"
+IMAGE = "image"
+
+
+def own_probe(layer: LayerDiagnosis) -> float:
+    """R^2 of the linear readouts on the points they were fitted to, as the authors score them; the mean over x and y.
+
+    It is 1 for any layer with more units than points.
+    """
+    return _mean([score.in_sample for score in (layer.probe or {}).values()])
 
 
 def crossed_probe(layer: LayerDiagnosis) -> float:
@@ -36,9 +48,19 @@ def factorization(layer: LayerDiagnosis) -> float:
     return _mean([layer.geometry.factorization.mean_of_ratios if layer.geometry else None])
 
 
+def grid_factorization(layer: LayerDiagnosis) -> float:
+    """1 - mean|g_xy| / mean(|g_xx| + |g_yy|) by differences on the grid, as the authors compute it."""
+    return _mean([layer.differences.factorization.ratio_of_means if layer.differences else None])
+
+
 def volume_gap(layer: LayerDiagnosis) -> float:
     """Mean log10 volume over held-out points minus that over seen points."""
     return _mean([layer.geometry.volumes.gap if layer.geometry else None])
+
+
+def grid_volume_gap(layer: LayerDiagnosis) -> float:
+    """The same by differences on the grid, as the authors take derivatives."""
+    return _mean([layer.differences.volumes.gap if layer.differences else None])
 
 
 def _mean(values: Sequence[float | None]) -> float:
@@ -49,10 +71,14 @@ def _mean(values: Sequence[float | None]) -> float:
 
 Measure = Callable[[LayerDiagnosis], float]
 PROBES: Mapping[str, Measure] = {
+    "probe R2, in sample": own_probe,
     "probe R2, cross-validated": crossed_probe,
     "probe R2, seen to held-out": heldout_probe,
 }
-FACTORIZATION: Mapping[str, Measure] = {"factorization": factorization}
+FACTORIZATION: Mapping[str, Measure] = {
+    "factorization, ratio of means": grid_factorization,
+    "factorization, mean of ratios": factorization,
+}
 PROFILE: Mapping[str, Measure] = {**PROBES, **FACTORIZATION}
 
 Curves = Float[Tensor, "seeds layers"]
@@ -68,6 +94,17 @@ def by_layer_untrained(run: Run, measure: Measure) -> Float[Tensor, "layers"]:
     untrained = run.diagnosis.untrained or {}
     values = [measure(untrained[name]) if name in untrained else torch.nan for name in run.diagnosis.layers]
     return torch.tensor(values, dtype=torch.float64)
+
+
+def before_image(run: Run, measure: Measure, untrained: bool = False) -> Float[Tensor, "layers"]:
+    """A measure of the input and the hidden layers, or of those of the network before training."""
+    values = by_layer_untrained(run, measure) if untrained else by_layer(run, measure)
+    return values[[name != IMAGE for name in run.diagnosis.layers]]
+
+
+def at_last_hidden(run: Run, measure: Measure) -> float:
+    """A measure of the last layer before the image."""
+    return before_image(run, measure)[-1].item()
 
 
 def image_gap(run: Run) -> float:
@@ -92,6 +129,17 @@ def unevenness(curve: Float[Tensor, "layers"]) -> float:
     """
     steps = curve.diff()
     return float(-steps.min() / steps.abs().mean())
+
+
+def layer_trend(curve: Float[Tensor, "layers"]) -> float:
+    """Rank correlation of a curve with the layer's index: -1 if it only falls; NaN if it is flat.
+
+    >>> layer_trend(torch.tensor([1.0, 0.9, 0.5]))
+    -1.0
+    """
+    return (
+        float(stats.spearmanr(range(len(curve)), curve.numpy()).statistic) if curve.unique().numel() > 1 else math.nan
+    )
 
 
 def group_and_label(key: Key, run: Run) -> tuple[str, str]:
@@ -119,6 +167,11 @@ class Network:
     trained: Mapping[str, Curves]
     untrained: Mapping[str, Curves]
 
+    @property
+    def last_hidden(self) -> int:
+        """The index of the last layer before the image."""
+        return max(index for index, name in enumerate(self.layers) if name != IMAGE)
+
 
 @dataclass(frozen=True)
 class Profiles:
@@ -136,7 +189,7 @@ class Profiles:
         return tuple(dict.fromkeys(network.group for network in self.networks))
 
     def table(self) -> Rows:
-        """One row per network: each measure at the image, with its interval over seeds, untrained, and by layer."""
+        """One row per network: each measure at the last hidden layer, with its interval, untrained, and by layer."""
         return [self._row(network) for network in self.networks]
 
     def _row(self, network: Network) -> dict[str, object]:
@@ -145,11 +198,13 @@ class Profiles:
             "seeds": len(network.trained[self.measures[0]]),
             "layers": len(network.layers),
         }
+        last = network.last_hidden
         for measure in self.measures:
             curves, control = network.trained[measure], network.untrained[measure]
-            mean, low, high = map(nan_if_none, interval(curves[:, -1].tolist()))
-            row |= {f"{measure}: image": mean, f"{measure}: low": low, f"{measure}: high": high}
-            row |= {f"{measure}: untrained": control[:, -1].mean().item(), f"{measure}: truth": self.truth[measure]}
+            mean, low, high = map(nan_if_none, interval(curves[:, last].tolist()))
+            row |= {f"{measure}: last hidden": mean, f"{measure}: low": low, f"{measure}: high": high}
+            row |= {f"{measure}: untrained": control[:, last].mean().item()}
+            row |= {f"{measure}: image": curves[:, -1].mean().item(), f"{measure}: true images": self.truth[measure]}
             row |= {f"{measure}: by layer": " ".join(f"{value:.3f}" for value in curves.mean(0))}
         return row
 
@@ -186,4 +241,7 @@ def true_images(run: Run) -> LayerDiagnosis:
     task, latents, heldout = run.spec.task, run.split.latents, run.split.mask
     probe = linear_probes(run.truth, latents, task.factors, heldout, seed=run.spec.seed)
     geometry = true_geometry(task, latents, heldout)
-    return LayerDiagnosis("true images", "", task.image_shape, geometry, probe, None, None, None)
+    differences = geometry_of(grid_metric(run.truth.flatten(1), task.factors), "differences", task.factors, heldout)
+    return LayerDiagnosis(
+        "true images", "", task.image_shape, geometry, probe, None, None, None, differences=differences
+    )

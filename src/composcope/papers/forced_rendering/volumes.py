@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
@@ -15,7 +15,9 @@ from composcope.measures.grid import grid_sizes, on_grid
 from composcope.papers.forced_rendering.base import heldout_map
 from composcope.papers.forced_rendering.layers import (
     Curves,
+    before_image,
     by_layer,
+    grid_volume_gap,
     group_and_label,
     nan_if_none,
     volume_gap,
@@ -31,8 +33,8 @@ class VolumeMaps:
     """One network's volume element over (x, y), layer by layer.
 
     - `maps`: log10 dv minus its mean over seen points, for the smallest seed; volumes below `floor` count as `floor`.
-    - `gaps`: mean over held-out points minus that over seen ones, for every seed. `seen`: the means subtracted from the
-      maps.
+    - `gaps`: mean over held-out points minus that over seen ones, for every seed; `grid_gaps`: the same by differences
+      on the grid, as the authors take derivatives. `seen`: the means subtracted from the maps.
     - `floored`: points below the floor, for the smallest seed. `method`: how the derivatives were taken.
     """
 
@@ -41,6 +43,7 @@ class VolumeMaps:
     layers: tuple[str, ...]
     maps: Float[Tensor, "layers x y"]
     gaps: Curves
+    grid_gaps: Curves
     seen: Float[Tensor, "layers"]
     heldout: Bool[Tensor, "x y"]
     floor: float
@@ -59,6 +62,7 @@ class Volumes:
         rows: Rows = []
         for network in self.networks:
             mean, low, high = map(nan_if_none, interval(network.gaps[:, -1].tolist()))
+            grid_gaps = network.grid_gaps.mean(0)
             rows.append(
                 {
                     "network": f"{network.group}, {network.label}",
@@ -67,6 +71,7 @@ class Volumes:
                     "low": low,
                     "high": high,
                     "gap by layer": " ".join(f"{gap:+.2f}" for gap in network.gaps.mean(0)),
+                    "gap by layer, differences on the grid": " ".join(f"{gap:+.2f}" for gap in grid_gaps),
                     "mean log10 volume on seen points by layer": " ".join(f"{value:.2f}" for value in network.seen),
                     "floor": network.floor,
                     "points below the floor": network.floored,
@@ -90,6 +95,7 @@ def _volume_maps(key: Key, runs: Sequence[Run]) -> VolumeMaps:
         tuple(first.diagnosis.layers),
         torch.stack([on_grid(_relative_logs(shape, first.split.mask), factors) for shape in shapes]),
         torch.stack([by_layer(run, volume_gap) for run in runs]),
+        torch.stack([by_layer(run, grid_volume_gap) for run in runs]),
         torch.tensor([nan_if_none(shape.volumes.seen if shape else None) for shape in shapes], dtype=torch.float64),
         heldout_map(first),
         known[0].volumes.floor if known else FLOOR,
@@ -166,12 +172,28 @@ def mean_spread(run: Run) -> float:
     return spreads(run)[1:].mean().item()
 
 
+def distortions(run: Run, region: Bool[Tensor, "x y"]) -> Float[Tensor, "layers"]:
+    """Root mean square of log10 volume minus its mean over seen points, over a region of the grid without its border.
+
+    Of the input and the hidden layers, by differences, as the authors take derivatives; 0 for a layer stretched evenly.
+    """
+    seen, region = inner(~heldout_map(run)), inner(region)
+
+    def distortion(layer: LayerDiagnosis) -> float:
+        if layer.differences is None:
+            return torch.nan
+        values = inner(logs(layer.differences.volume, run.diagnosis.sizes))
+        return (values - values[seen].mean())[region].square().mean().sqrt().item()
+
+    return before_image(run, distortion)
+
+
 def logs(volume: Float[Tensor, "points"], sizes: tuple[int, ...]) -> Float[Tensor, "..."]:
     """log10 max(dv, floor) over the grid."""
     return volume.double().clamp(min=FLOOR).log10().reshape(sizes)
 
 
-def inner(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def inner(values: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
     """The grid without its border."""
     return values[tuple(slice(1, -1) for _ in values.shape)]
 

@@ -60,22 +60,27 @@ def titled(figure: Figure, title: str) -> Axes:
 def made_layer(
     probe: float | None = 1.0, beyond: float | None = 1.0, score: float = 1.0, inside: float = 1.0
 ) -> LayerDiagnosis:
-    """A layer with these probes (y's are 0.1 lower), this factorization, and this volume in the hole (1 outside)."""
+    """A layer with these probes (y's are 0.1 lower), this factorization, and this volume in the hole (1 outside).
+
+    By differences it has the same volume, and half of the fall of factorization.
+    """
     sizes = sizes_of(TINY)
     heldout = split(BumpTask(sizes.size), sizes.hole).mask
     metric = torch.eye(2).double().repeat(len(heldout), 1, 1)
     metric[heldout] *= inside
     volume = volume_element(metric)
-    factorized = replace(factorization(metric), mean_of_ratios=score)
+    factorized = replace(factorization(metric), mean_of_ratios=score, ratio_of_means=(1 + score) / 2)
     geometry = Geometry("exact", ("x", "y"), metric, volume, volume_summary(volume, heldout), factorized)
     probes = None
     if probe is not None and beyond is not None:
         probes = {name: ProbeScore("R2", 1.0, probe - d, beyond - d) for name, d in (("x", 0.0), ("y", 0.1))}
-    return LayerDiagnosis("made", "", (2,), geometry, probes, None, None, None)
+    differences = replace(geometry, method="differences")
+    return LayerDiagnosis("made", "", (2,), geometry, probes, None, None, None, differences)
 
 
 def layered_run(seed: int, trained: list[LayerDiagnosis], untrained: list[LayerDiagnosis] | None = None) -> Run:
-    """A run with the bump code that was never trained and whose layers are given, by name "0", "1", ..."""
-    after, before = ({str(i): layer for i, layer in enumerate(some)} for some in (trained, untrained or trained))
+    """A run with the bump code that was never trained; its layers are the code, "1", "2", ..., and the image."""
+    names = ["code", *map(str, range(1, len(trained) - 1)), "image"][-len(trained) :]
+    after, before = (dict(zip(names, some, strict=True)) for some in (trained, untrained or trained))
     diagnosis = SimpleNamespace(layers=after, untrained=before, sizes=(8, 8))
     return made_run(base_spec(TINY, "bump", seed), diagnosis=diagnosis)

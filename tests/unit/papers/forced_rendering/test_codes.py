@@ -15,8 +15,10 @@ from composcope.papers.forced_rendering.base import CODES, base_spec, sizes_of, 
 from composcope.papers.forced_rendering.codes import claims, numbers, plan
 from composcope.papers.forced_rendering.drawing_plane import LEAST, MOST
 from composcope.papers.forced_rendering.presets import TINY
+from composcope.study.claim import Excluded
 from composcope.study.drawing import COLOURS, MARK
 from composcope.study.ledger import judge
+from composcope.study.observations import Observations, observe
 
 from .made import drawn, made, made_run, outlines, titled, titles
 
@@ -122,27 +124,32 @@ def test_a_figure_without_a_claim_says_why(experiment):
     assert all(bool(panel.no_claim) == (panel.name not in shown) for panel in experiment.PANELS)
 
 
-def test_claims_say_nothing_without_runs_and_nothing_of_runs_that_learned_nothing(gather):
+def test_claims_say_nothing_without_runs_and_exclude_runs_that_learned_nothing(gather):
     for number in (1, 21):
         empty = made({key: [] for key in CLAIM[number].plan(TINY)})
         assert all(not part.effect(empty) for part in CLAIM[number].parts)
     evidence = gather(plan.all_codes)
-    assert all(not part.effect(evidence) for part in CLAIM[1].parts)  # five steps of training
-    assert all(set(part.effect(evidence)) == {0, 1} for part in CLAIM[21].parts)
+    for part in (*CLAIM[1].parts, *CLAIM[21].parts):  # five steps of training
+        values = part.effect(evidence)
+        assert set(values) == {0, 1}
+        assert all(isinstance(value, Excluded) for value in values.values())
 
 
 def test_a_bump_is_one_product_and_a_cross_two():
-    judgement = judge(CLAIM[20], made({}))
-    assert judgement.outcome == "reproduced"
+    observed = Observations("", TINY.name, (), tuple(observe(CLAIM[20], made({}))))
+    judgement = judge(CLAIM[20], observed, TINY)
+    assert judgement.holds
     assert [part.effect for part in judgement.parts] == [1, 2, 2]
 
 
-def test_runs_that_learned_nothing_are_left_out_of_claim_1():
-    learned = {"seen_mse": 0.01, "heldout_mse": 0.9, "blank_mse": 1.0}
-    dull = {**learned, "seen_mse": 0.5}
-    runs = {code: [made_run(base_spec(TINY, code, 0), error=dull if code == "rate" else learned)] for code in CODES}
-    values = [part.effect(made(runs)) for part in CLAIM[1].parts[:4]]
-    assert values == [{0: 0.9}, {}, {0: 0.9}, {0: 0.9}]
+def test_runs_that_learned_nothing_are_excluded_from_claim_1_with_the_reason():
+    as_authors = {"seen_mse": 0.17, "heldout_mse": 0.9, "blank_mse": 1.0}
+    dull = {**as_authors, "seen_mse": 0.5}
+    runs = {code: [made_run(base_spec(TINY, code, 0), error=dull if code == "rate" else as_authors)] for code in CODES}
+    values = [part.effect(made(runs))[0] for part in CLAIM[1].primary]
+    assert values == [0.9, values[1], 0.9, 0.9]
+    assert isinstance(values[1], Excluded)
+    assert "0.50" in values[1].reason
 
 
 def test_claim_1_judges_the_best_code_far_from_the_edge():
@@ -158,18 +165,34 @@ def test_claim_1_judges_the_best_code_far_from_the_edge():
         ]
         for code, value in accuracies.items()
     }
-    assert claims.best_deep_accuracy(made(runs)) == {3: 0.5}
+    assert claims.best(claims.deep_accuracy)(made(runs)) == {3: 0.5}
 
 
-def test_difference_in_reach_takes_the_codes_that_other_seeds_name():
-    reaches = {"bump": (1.0, 1.0, 0.0), "rate": (0.0, 0.0, 1.0)}
-    runs = {
+def reaching(reaches: dict[str, tuple[float, ...]], seen: float = 0.01) -> dict:
+    """Runs of these codes with these reaches by seed, which left this share of a blank image's error."""
+    error = {"seen_mse": seen, "heldout_mse": 0.9, "blank_mse": 1.0}
+    return {
         code: [
-            made_run(base_spec(TINY, code, seed), diagnosis=SimpleNamespace(error=errors_by_distance([value], [1.0])))
+            made_run(
+                base_spec(TINY, code, seed),
+                error=error,
+                diagnosis=SimpleNamespace(error=errors_by_distance([value], [1.0])),
+            )
             for seed, value in enumerate(values)
         ]
         for code, values in reaches.items()
     }
+
+
+def test_difference_in_reach_takes_the_codes_that_other_seeds_name():
+    runs = reaching({"bump": (1.0, 1.0, 0.0), "rate": (0.0, 0.0, 1.0)})
     # Seeds 0 and 1 see one other seed for and one against, a tie; seed 2 sees two for the bump code, and is against.
     assert claims.difference_in_reach(made(runs))[2] == -1
     assert claims.difference_in_reach(made({code: some[:1] for code, some in runs.items()})) == {}
+
+
+def test_difference_in_reach_leaves_out_codes_that_have_not_learned():
+    runs = reaching({"bump": (1.0, 1.0), "one-hot": (0.5, 0.25)}) | reaching({"rate": (9.0, 9.0)}, seen=0.4)
+    assert claims.difference_in_reach(made(runs)) == {0: 0.5, 1: 0.75}
+    only_one = {code: runs[code] for code in ("bump", "rate")}
+    assert all(isinstance(value, Excluded) for value in claims.difference_in_reach(made(only_one)).values())

@@ -97,11 +97,12 @@ def perfect_run(holdout, seed: int, volume_inside: float) -> Run:
 
 def test_claim_24_compares_the_middle_with_the_rest_and_a_hole_with_none():
     runs = {"square": [perfect_run(None, 1, 0.1)], "no hole": [perfect_run(Nothing(), 1, 2.0)]}
-    ratio, accuracy, without, due = (part.effect(made(runs)) for part in CLAIM[24].parts)
+    ratio, without, accuracy, due = (part.effect(made(runs)) for part in CLAIM[24].parts)
     none = runs["no hole"][0]
     shares = numbers.point_shares(none)
     inside = numbers.compared_region(none, HOLE)
-    assert ratio == {1: pytest.approx((shares[inside].mean() / shares[~inside].mean()).item())}
+    assert ratio == {1: pytest.approx((shares[inside].mean() / shares[~inside].mean()).log10().item())}
     assert accuracy == {1: 1.0}
     assert without == {1: pytest.approx(np.log10(2))}
-    assert due == {1: pytest.approx(1 - np.log10(2))}
+    assert due == {1: pytest.approx(1 + np.log10(2))}
+    assert [part.relation for part in CLAIM[24].primary] == ["within", "within"]

@@ -9,12 +9,13 @@ import torch
 from composcope.experiments.run import Run
 from composcope.papers.forced_rendering import base, depths
 from composcope.papers.forced_rendering.depths import claims, numbers, plan
-from composcope.papers.forced_rendering.depths.plan import PAIR, DecoderKey
+from composcope.papers.forced_rendering.depths.plan import KINDS, PAIR, DecoderKey
 from composcope.papers.forced_rendering.layers import OTHERS
 from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.volumes import volumes
 from composcope.study.drawing import MARK
 from composcope.study.ledger import judge
+from composcope.study.observations import Observations, observe
 from composcope.study.plan import Key, specs_of
 from composcope.tasks.bump import BumpTask
 
@@ -34,14 +35,25 @@ def test_plans_are_parts_of_the_large_ones(preset):
     everything = specs_of(plan.cnns_and_others(preset)) | specs_of(plan.mlps(preset))
     for source in (*depths.PANELS, *depths.CLAIMS):
         assert specs_of(source.plan(preset)).keys() <= everything.keys()
-    depth = base.sizes_of(preset).depth
+    depth, mlp_depth = base.sizes_of(preset).depth, plan.mlp_depth(preset)
+    assert mlp_depth in plan.sizes_of(preset).mlp_depths
     assert [key.label for key in plan.bump_cnn(preset)] == [f"bump, depth {depth}"]
     assert list(plan.shallow_and_deep(preset)) == [plan.shallow(preset), plan.deep(preset)]
     for key, specs in {**plan.cnns(preset), **plan.mlps(preset)}.items():
         assert {(spec.decoder.kind.upper(), spec.encoding.kind, spec.decoder.depth) for spec in specs} == {
             (key.kind, key.code, key.depth)
         }
-    assert set(plan.cnn_and_mlp(preset)) == {DecoderKey(kind, code, depth) for kind in ("CNN", "MLP") for code in PAIR}
+    depths_of = {"CNN": depth, "MLP": mlp_depth}
+    assert set(plan.cnn_and_mlp(preset)) == {DecoderKey(kind, code, depths_of[kind]) for kind in KINDS for code in PAIR}
+    for specs in (*plan.cnn_and_mlp(preset).values(), *plan.shallow_and_deep(preset).values()):
+        assert len(specs) >= len(base.sizes_of(preset).seeds)  # what claims rest on has all seeds
+
+
+def test_networks_are_as_the_authors_had_them():
+    cnn = plan.cnns(PAPER)[DecoderKey("CNN", "rate", 10)]
+    assert [(spec.seed, spec.training.epochs, spec.decoder.last_init) for spec in cnn] == [(10, 50, "transposed")]
+    mlp = plan.mlps(PAPER)[DecoderKey("MLP", "rate", 7)]
+    assert (len(mlp), mlp[0].decoder.width, mlp[0].training.epochs) == (10, 128, 20)
 
 
 def test_a_key_is_read_as_before():
@@ -101,52 +113,65 @@ def test_figures_of_volumes_have_a_map_per_layer(name, gather):
     maps = [axes for axes in figure.axes if axes.images]
     assert len(maps) == sum(len(network.layers) for network in maps_by_network.networks)
     assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
-    gaps = [f"{gap:+.2f}" for network in maps_by_network.networks for gap in network.gaps[0]]
+    gaps = [
+        f"{gap:+.2f} | {grid_gap:+.2f}"
+        for network in maps_by_network.networks
+        for gap, grid_gap in zip(network.gaps[0], network.grid_gaps[0], strict=True)
+    ]
     assert [title.splitlines()[-1] for title in titles(figure)] == gaps
 
 
-def test_claim_4_takes_the_smaller_fall_and_what_goes_beyond_the_untrained():
-    bump = layered_run(0, [layer(), layer(0.7, 0.4, 0.8)], [layer(), layer(0.9, 0.9, 0.95)])
-    rate = layered_run(0, [layer(), layer(0.9, 0.8, 0.9)], [layer(), layer(1.0, 1.0, 1.0)])
-    falls = [effect(4, part, {"bump": [bump], "rate": [rate]}) for part in range(5)]
-    assert [value for (value,) in falls] == pytest.approx([0.1, 0.2, 0.1, 0.2, 0.1])
+def test_claim_4_is_about_the_last_hidden_layer_of_each_code():
+    image = layer(0.0, 0.0, 0.5)
+    bump = layered_run(0, [layer(), layer(0.7, 0.4, 0.8), image], [layer(), layer(0.9, 0.9, 0.95), image])
+    rate = layered_run(0, [layer(), layer(0.9, 0.8, 0.9), image], [layer(), layer(1.0, 1.0, 1.0), image])
+    values = [effect(4, part, {"bump": [bump], "rate": [rate]}) for part in range(10)]
+    primary, secondary = values[:4], values[4:]
+    assert [value for (value,) in primary] == pytest.approx([0.3, 0.1, 0.1, 0.05])  # differences: half of the fall
+    assert [value for (value,) in secondary] == pytest.approx([-1, 0.5, 0.15, -1, 0.2, 0.1])
 
 
 def test_a_curve_with_a_gap_is_not_counted():
-    broken = replace(layer(), probe=None, geometry=None)
-    runs = {code: [layered_run(0, [layer(), broken])] for code in PAIR}
-    assert [effect(4, part, runs) for part in range(5)] == [[]] * 5
+    broken = replace(layer(), probe=None, geometry=None, differences=None)
+    runs = {code: [layered_run(0, [layer(), broken, layer()])] for code in PAIR}
+    assert [effect(4, part, runs) for part in range(10)] == [[]] * 10
 
 
 def test_claim_5_compares_the_largest_step_by_seed():
-    shallow = [layered_run(seed, [layer(), layer(score=0.7), layer(score=0.6)]) for seed in (0, 1)]
-    deep = [layered_run(1, [layer(), layer(score=0.9), layer(score=0.8), layer(score=0.6)])]
+    untrained = [layer(), layer(score=0.9), layer()]
+    shallow = [layered_run(seed, [layer(), layer(score=0.7), layer(score=0.1)], untrained) for seed in (0, 1)]
+    deep = [layered_run(1, [layer(), layer(score=0.9), layer(score=0.7), layer(score=0.1)])]
     runs = {plan.shallow(TINY): shallow, plan.deep(TINY): deep}
-    assert effect(5, 0, runs) == pytest.approx([0.1])
+    assert effect(5, 0, runs) == pytest.approx([0.05])
+    assert effect(5, 1, runs) == pytest.approx([0.1])
+    assert effect(5, 2, runs) == pytest.approx([0.1])  # 0.15 - 0.05, and the deep network is as it was
 
 
 def test_claim_6_is_of_either_sign():
-    runs = {"bump": [layered_run(0, [layer(inside=0.1)])], "rate": [layered_run(0, [layer(inside=10.0)])]}
-    assert effect(6, 0, runs) == pytest.approx([1])
-    assert effect(6, 1, runs) == pytest.approx([1])
+    falling = [layer(), layer(inside=0.5), layer(inside=0.1), layer(inside=10.0)]
+    rising = [layer(), layer(inside=2.0), layer(inside=10.0), layer()]
+    runs = {"bump": [layered_run(0, falling)], "rate": [layered_run(0, rising)]}
+    grown, inside, *_ = values = [effect(6, part, runs)[0] for part in range(8)]
+    assert 0 < grown < inside == pytest.approx(1)  # in the whole grid the hole is a part
+    assert values[2:4] == pytest.approx([grown, inside])
+    assert values[4:] == pytest.approx([1, 1, 1, 0])
 
 
 def test_claim_18_compares_an_mlp_with_a_cnn_of_the_same_seed():
-    cliff = [layer(), layer(), layer(), layer(score=0.7, inside=0.1)]
-    slope = [layer(), layer(score=0.75), layer(score=0.5, inside=10.0)]
-    depth = base.sizes_of(TINY).depth
+    cliff = [layer(), layer(), layer(score=0.8, inside=0.1), layer()]
+    slope = [layer(), layer(score=0.75), layer(score=0.5, inside=10.0), layer()]
     runs = {
-        DecoderKey(kind, code, depth): [layered_run(0, layers)]
+        plan.judged(kind, code)(TINY): [layered_run(0, layers)]
         for kind, layers in (("CNN", cliff), ("MLP", slope))
         for code in PAIR
     }
-    assert [effect(18, part, runs)[0] for part in range(3)] == pytest.approx([2.0, 0.2, 1.0])
-    runs[DecoderKey("MLP", "rate", depth)] = [layered_run(0, cliff)]
-    assert [effect(18, part, runs)[0] for part in range(3)] == pytest.approx([0.0, 0.0, -1.0])
+    assert [effect(18, part, runs)[0] for part in range(4)] == pytest.approx([1.0, -1.0, 0.15, 1.0])
+    assert [effect(18, part, runs)[0] for part in range(4, 8)] == pytest.approx([1.0, -1.0, 0.15, 1.0])
 
 
 def test_claims_are_judged_from_the_store_and_say_nothing_without_runs(gather):
     for claim in claims.CLAIMS:
-        assert judge(claim, gather(claim.plan)).outcome == "undetermined"  # two seeds
+        observed = Observations("", TINY.name, (), tuple(observe(claim, gather(claim.plan))))
+        assert judge(claim, observed, TINY).outcome == "undetermined"  # two seeds
         empty = made({key: [] for key in claim.plan(TINY)})
         assert all(not part.effect(empty) for part in claim.parts)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from composcope.diagnosis.truth import true_geometry
 from composcope.papers.forced_rendering import layers, volumes
 from composcope.papers.forced_rendering.base import base_spec
-from composcope.papers.forced_rendering.drawing_layers import SCALE, draw_profiles, draw_relative, draw_volumes
+from composcope.papers.forced_rendering.drawing_layers import LABELS, SCALE, draw_one_code, draw_profiles, draw_volumes
 from composcope.papers.forced_rendering.drawing_plane import draw_dots, draw_share
 from composcope.papers.forced_rendering.drawing_volumes import draw_evenness
 from composcope.papers.forced_rendering.errors import accuracy, heldout_share, seen_share
@@ -43,10 +43,27 @@ def test_measures_of_a_layer_are_means_over_factors_and_nan_where_missing():
     layer = made_layer(0.9, 0.5, score=0.75, inside=100.0)
     assert layers.crossed_probe(layer) == pytest.approx(0.85)
     assert layers.heldout_probe(layer) == pytest.approx(0.45)
-    assert layers.factorization(layer) == 0.75
-    assert layers.volume_gap(layer) == pytest.approx(2)
-    empty = replace(layer, geometry=None, probe=None)
-    assert all(math.isnan(measure(empty)) for measure in (*layers.PROFILE.values(), layers.volume_gap))
+    assert layers.own_probe(layer) == 1
+    assert (layers.factorization(layer), layers.grid_factorization(layer)) == (0.75, 0.875)
+    assert layers.volume_gap(layer) == layers.grid_volume_gap(layer) == pytest.approx(2)
+    empty = replace(layer, geometry=None, probe=None, differences=None)
+    gaps = (layers.volume_gap, layers.grid_volume_gap)
+    assert all(math.isnan(measure(empty)) for measure in (*layers.PROFILE.values(), *gaps))
+
+
+def test_curves_before_the_image_end_at_the_last_hidden_layer():
+    run = layered_run(
+        0, [made_layer(score=s) for s in (1, 0.9, 0.8, 0.5)], [made_layer(score=s) for s in (1, 1, 0.95, 0.9)]
+    )
+    assert layers.before_image(run, layers.factorization).tolist() == [1, 0.9, 0.8]
+    assert layers.before_image(run, layers.factorization, untrained=True).tolist() == [1, 1, 0.95]
+    assert layers.at_last_hidden(run, layers.grid_factorization) == pytest.approx(0.9)
+
+
+def test_the_trend_is_that_of_ranks():
+    assert layers.layer_trend(torch.tensor([1.0, 0.99, 0.2])) == pytest.approx(-1)
+    assert layers.layer_trend(torch.tensor([1.0, 0.8, 0.9])) == pytest.approx(-0.5)
+    assert math.isnan(layers.layer_trend(torch.ones(4)))
 
 
 def test_an_even_fall_is_even_and_a_cliff_is_not():
@@ -71,7 +88,11 @@ def test_keys_are_grouped_by_their_attributes_and_others_are_named_with_their_co
 @pytest.fixture
 def profiles() -> layers.Profiles:
     runs = [
-        layered_run(seed, [made_layer(1.0), made_layer(0.8 - 0.1 * seed)], [made_layer(1.0), made_layer(0.95)])
+        layered_run(
+            seed,
+            [made_layer(1.0), made_layer(0.8 - 0.1 * seed), made_layer(0.5)],
+            [made_layer(1.0), made_layer(0.95), made_layer(0.9)],
+        )
         for seed in (0, 1)
     ]
     other = layered_run(0, [made_layer(), made_layer(beyond=-3.0), made_layer()])
@@ -80,16 +101,17 @@ def profiles() -> layers.Profiles:
 
 def test_profiles_are_by_seed_and_layer_with_the_untrained_beside(profiles):
     network, other = profiles.networks
-    assert (network.group, network.label, network.layers) == ("bump", "depth 2", ("0", "1"))
+    assert (network.group, network.label, network.layers) == ("bump", "depth 2", ("code", "1", "image"))
     assert (other.group, other.label) == (layers.OTHERS, "transformer (bump)")
     curves = network.trained["probe R2, cross-validated"]
-    assert torch.allclose(curves, torch.tensor([[0.95, 0.75], [0.95, 0.65]]).double())
+    assert torch.allclose(curves, torch.tensor([[0.95, 0.75, 0.45], [0.95, 0.65, 0.45]]).double())
     row = profiles.table()[0]
     assert row["network"] == "bump, depth 2"
-    assert row["probe R2, cross-validated: image"] == pytest.approx(0.7)
-    assert row["probe R2, cross-validated: low"] == pytest.approx(0.65)
+    assert row["probe R2, cross-validated: last hidden"] == pytest.approx(0.7)
+    assert row["probe R2, cross-validated: low"] == pytest.approx(0.7 - 12.706 * 0.05, abs=1e-3)
     assert row["probe R2, cross-validated: untrained"] == pytest.approx(0.9)
-    assert row["probe R2, cross-validated: by layer"] == "0.950 0.700"
+    assert row["probe R2, cross-validated: image"] == pytest.approx(0.45)
+    assert row["probe R2, cross-validated: by layer"] == "0.950 0.700 0.450"
 
 
 def test_profiles_hold_the_measures_asked_for_and_the_true_images():
@@ -98,30 +120,30 @@ def test_profiles_hold_the_measures_asked_for_and_the_true_images():
     assert profiles.measures == tuple(layers.PROBES)
     truth = layers.true_images(run)
     assert profiles.truth["probe R2, cross-validated"] == layers.crossed_probe(truth)
-    assert layers.factorizations(made({Depth("bump", 2): [run]})).measures == ("factorization",)
+    assert layers.factorizations(made({Depth("bump", 2): [run]})).measures == tuple(layers.FACTORIZATION)
 
 
 def test_profiles_are_drawn_by_group_with_means_and_untrained_in_grey(profiles):
     figure = draw_profiles(profiles)
-    assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == [
-        "bump code",
-        "other decoders",
-    ]
-    axes = figure.axes[0]
+    assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()] == ["bump code", "other decoders"]
+    axes = figure.axes[1]
+    assert axes.get_title() == "$R^2$,\ncross-validated"
     lines = {line.get_label(): line for line in axes.lines}
-    assert lines["depth 2"].get_ydata() == pytest.approx([0.95, 0.7])
+    assert lines["depth 2"].get_ydata() == pytest.approx([0.95, 0.7])  # without the image
     assert lines["untrained"].get_ydata() == pytest.approx([0.95, 0.9])
+    (dot,) = (line for line in axes.lines if line.get_marker() == "o")
+    assert dot.get_xydata()[0] == pytest.approx([2, 0.45])
     assert set(lines["true images"].get_ydata()) == {profiles.truth["probe R2, cross-validated"]}
-    bottoms = {axes.get_ylabel(): axes.get_ylim()[0] for axes in figure.axes if axes.get_ylabel()}
-    assert bottoms == {"$R^2$, cross-validated": 0, "$R^2$, seen to held-out": -1, "factorization": 0.5}
+    bottoms = [axes.get_ylim()[0] for axes in figure.axes[:5]]
+    assert bottoms == [0, 0, -1, 0.5, 0.5]
 
 
-def test_networks_over_relative_depth_all_end_at_1(profiles):
+def test_networks_of_one_code_are_drawn_up_to_the_last_hidden_layer(profiles):
     one_code = replace(profiles, networks=profiles.networks[:1])
-    figure = draw_relative(one_code)
-    assert titles(figure) == ["$R^2$, cross-validated", "$R^2$, seen to held-out", "factorization"]
+    figure = draw_one_code(one_code)
+    assert titles(figure) == list(LABELS.values())
     assert figure.get_suptitle() == "bump code"
-    for axes in figure.axes[:3]:
+    for axes in figure.axes[:5]:
         (line,) = (line for line in axes.lines if line.get_label() == "depth 2")
         assert line.get_xdata() == pytest.approx([0, 1])
 
@@ -133,7 +155,8 @@ def test_volume_maps_are_floored_and_relative_to_seen_points():
     assert network.maps[0].abs().max() == 0
     assert torch.allclose(network.maps[1, network.heldout], torch.tensor(-6.0).double())
     assert (network.floor, network.floored) == (1e-6, int(network.heldout.sum()))
-    assert maps_by_network.table()[0]["gap by layer"] == "+0.00 -6.00"
+    row = maps_by_network.table()[0]
+    assert row["gap by layer"] == row["gap by layer, differences on the grid"] == "+0.00 -6.00"
     missing = layered_run(0, [made_layer(), replace(made_layer(), geometry=None)])
     (network,) = volumes.volumes(made({Depth("bump", 2): [missing]})).networks
     assert network.maps[1].isnan().all()
@@ -144,12 +167,30 @@ def test_volume_maps_are_drawn_with_their_gap_above_and_the_image_last():
     deep = layered_run(0, [made_layer(), made_layer(), made_layer(inside=0.1)])
     maps_by_network = volumes.volumes(made({Depth("bump", 1): [shallow], Depth("bump", 2): [deep]}))
     figure = draw_volumes(maps_by_network)
-    assert titles(figure) == ["0\n+0.00", "1\n+1.00", "+0.00", "+0.00", "2\n-1.00"]
+    even, more, less = "+0.00 | +0.00", "+1.00 | +1.00", "-1.00 | -1.00"
+    assert titles(figure) == [f"code\n{even}", f"image\n{more}", even, f"1\n{even}", less]
     maps = figure.axes[:5]
     assert np.allclose(maps[1].images[0].get_array(), maps_by_network.networks[0].maps[1].numpy().T)
     assert maps[1].images[0].get_clim() == (-SCALE, SCALE)
     assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
     assert maps[1].get_position().x0 == pytest.approx(maps[4].get_position().x0)  # both are images, in the last column
+
+
+def test_volume_maps_can_have_a_scale_of_their_own_as_in_the_paper():
+    run = layered_run(0, [made_layer(), made_layer(inside=10.0)])
+    figure = draw_volumes(volumes.volumes(made({Depth("bump", 1): [run]})), scale="layer")
+    flat, uneven = (axes.images[0] for axes in figure.axes[:2])
+    values = np.asarray(uneven.get_array())
+    centre, half = values.mean(), 3 * values.std(ddof=1)
+    assert uneven.get_clim() == pytest.approx((centre - half, centre + half))
+    assert flat.get_clim() == (-1, 1)  # no deviation, so no scale
+
+
+def test_distortion_is_of_a_region_and_relative_to_seen_points():
+    run = layered_run(0, [made_layer(), made_layer(inside=0.01), made_layer(inside=100.0)])
+    hole = volumes.heldout_map(run)
+    assert volumes.distortions(run, hole).tolist() == pytest.approx([0, 2])  # the image is left out
+    assert volumes.distortions(run, ~hole).tolist() == pytest.approx([0, 0])
 
 
 def test_evenness_compares_kinds_of_runs_with_the_true_images():

@@ -11,9 +11,9 @@ from composcope.measures.error import shape_correlation
 from composcope.measures.superposition import Superposition
 from composcope.papers.forced_rendering import similarity
 from composcope.papers.forced_rendering.base import base_spec, sizes_of
-from composcope.papers.forced_rendering.codes import plan
-from composcope.papers.forced_rendering.presets import TINY
-from composcope.papers.forced_rendering.similarity import numbers
+from composcope.papers.forced_rendering.presets import PAPER, TINY
+from composcope.papers.forced_rendering.similarity import claims, numbers, plan
+from composcope.study.claim import Excluded
 
 from .made import drawn, made, made_run, titled
 
@@ -23,7 +23,7 @@ CLAIM = {claim.number: claim for claim in similarity.CLAIMS}
 
 @pytest.fixture(scope="module")
 def bump(gather) -> Run:
-    return gather(plan.bump_alone).first("bump")
+    return gather(plan.sums).first("bump")
 
 
 def test_parts_alone_sum_to_what_the_diagnosis_compares(bump):
@@ -43,8 +43,8 @@ def test_x_alone_does_not_depend_on_y(bump):
 
 
 def test_figure_1d_shows_images_sums_and_every_codes_scores(gather, bump):
-    sums = numbers.sums(gather(plan.all_codes))
-    assert bump.spec.holdout.contains(sums.points).all()
+    sums = numbers.sums(gather(plan.all_sums))
+    assert plan.sizes_of(TINY).inner.contains(sums.points).all()
     figure = drawn(PANEL["1d"], sums)
     shown = {"decoder\nD(x, y)": sums.drawn, "their sum": sums.x_part + sums.y_part}
     for title, images in shown.items():
@@ -52,9 +52,9 @@ def test_figure_1d_shows_images_sums_and_every_codes_scores(gather, bump):
     (scores,) = (axes for axes in figure.axes if axes.get_ylabel() == "correlation of held-out images")
     assert [label.get_text() for label in scores.get_xticklabels()] == ["bump", "rate", "one-hot", "positional"]
     dots = [line.get_ydata().tolist() for line in scores.lines if line.get_marker() == "o"]
-    columns = ("sum of parts", "sum of parts, control", "truth")
+    columns = ("sum of parts, inner", "sum of parts", "sum of parts, control", "truth")
     wanted = [[row[column] for row in sums.scores if row["code"] == "rate"] for column in columns]
-    assert dots[3:6] == wanted
+    assert dots[4:8] == wanted
     assert scores.get_ylim()[0] < min(map(min, dots))  # nothing is drawn outside the axes
 
 
@@ -64,8 +64,9 @@ def test_true_images_follow_the_product_kernel(bump):
     assert agreement["binary"] < agreement["binary smoothed"] < agreement["product smoothed"]
 
 
-def test_agreement_is_the_diagnosiss_own(gather, bump):
-    heldout = numbers.heldout_similarity(gather(plan.bump_alone))
+def test_agreement_is_the_diagnosiss_own(gather):
+    evidence = gather(plan.short_bump)
+    heldout, bump = numbers.heldout_similarity(evidence), evidence.first("bump")
     for kernel in heldout.kernels:
         expected = bump.diagnosis.kernels.agreement[kernel]
         # Stored cosines are single precision, and those of a barely trained decoder are all nearly 1.
@@ -74,7 +75,7 @@ def test_agreement_is_the_diagnosiss_own(gather, bump):
 
 
 def test_figure_1e_shows_kernels_above_similarities(gather):
-    heldout = numbers.heldout_similarity(gather(plan.bump_alone))
+    heldout = numbers.heldout_similarity(gather(plan.short_bump))
     figure = drawn(PANEL["1e"], heldout)
     matrices = [*heldout.kernels.values(), *heldout.similarities.values()]
     images = [axes.images[0].get_array() for axes in figure.axes if axes.images]
@@ -92,13 +93,13 @@ def test_seen_first_puts_seen_points_first(bump):
 
 
 def test_figure_8_shows_all_matrices_and_where_held_out_points_begin(gather):
-    matrices = numbers.matrices(gather(plan.bump_and_rate))
+    matrices = numbers.matrices(gather(plan.short))
     figure = drawn(PANEL["8"], matrices)
     axes = titled(figure, "rate code: L2 distance")
     assert np.array_equal(axes.images[0].get_array(), matrices.grams["rate"]["l2"])
-    assert [line.get_xdata()[0] for line in axes.lines][1] == matrices.seen - 0.5 == 47.5
-    score = next(row["blocks, l2"] for row in matrices.scores if row["code"] == "rate")
-    assert axes.get_xlabel() == f"block score {score:.3f}"
+    assert [(patch.get_x(), patch.get_width()) for patch in axes.patches] == [(-0.5, 48), (47.5, 16)]
+    score = next(row["contrast of blocks, l2"] for row in matrices.scores if row["code"] == "rate")
+    assert axes.get_xlabel() == f"contrast of blocks {score:.3f}"
 
 
 def test_effects_are_one_per_seed_and_none_without_runs(gather):
@@ -109,19 +110,73 @@ def test_effects_are_one_per_seed_and_none_without_runs(gather):
             assert part.effect(empty) == {}, part.measure
 
 
-def test_claim_2_compares_sums_with_their_control():
-    superposition = SimpleNamespace(parts=Superposition(torch.tensor([0.9]), 0.9, 0.25))
+def test_runs_are_as_long_as_the_authors():
+    sums, short = plan.sums(PAPER)["bump"][0], plan.short(PAPER)["rate"][0]
+    assert (sums.sampling.n, sums.training.epochs, short.sampling.n, short.training.epochs) == (
+        20000,
+        20,
+        2000,
+        15,
+    )
+
+
+def test_claim_2_takes_the_inner_part_of_the_hole_and_compares_sums_with_their_control(bump):
+    inside = numbers.inner_region(bump, plan.sizes_of(TINY).inner)
+    parts = Superposition(torch.where(inside, 0.9, 0.1), 0.3, 0.05)
+    answers = {"draw": lambda self, latents=None: bump.spec.task.render(bump.split.latents)}
     runs = [
-        made_run(base_spec(TINY, "bump", 0), diagnosis=SimpleNamespace(superposition=superposition)),
-        made_run(base_spec(TINY, "bump", 1), diagnosis=SimpleNamespace(superposition=None)),
+        made_run(bump.spec, diagnosis=SimpleNamespace(superposition=SimpleNamespace(parts=parts)), **answers),
+        made_run(base_spec(TINY, "bump", 1), diagnosis=SimpleNamespace(superposition=None), **answers),
     ]
     effects = [part.effect(made({"bump": runs})) for part in CLAIM[2].parts]
-    assert effects == [{0: 0.9}, {0: pytest.approx(0.65)}]
+    assert effects[:3] == [{0: pytest.approx(0.9)}, {0: 0.3}, {0: pytest.approx(0.25)}]
+    assert effects[3] == {0: 0.0, 1: 0.0}  # true images have one bump
+    assert effects[4][0] == pytest.approx(1 - (1 - (5 / 8) ** 2))  # which is where it should be: all but chance
 
 
-def test_claim_3_subtracts_what_true_images_have(bump):
+def test_peaks_are_counted_if_strong_and_aligned_if_at_the_true_x_or_y():
+    images = torch.zeros(2, 1, 9, 9)
+    images[0, 0, 1, 4] = images[0, 0, 4, 7] = 1.0  # at x = 4 and at y = 4
+    images[0, 0, 8, 8] = 0.3  # too faint
+    images[1, 0, 0, 8] = 1.0  # neither
+    found = numbers.peaks(images, torch.tensor([[4.0, 4.0], [4.0, 4.0]]))
+    assert found.counts.tolist() == [2, 1]
+    assert found.several == 0.5
+    assert found.aligned == pytest.approx(2 / 3)
+    assert found.chance == pytest.approx(1 - (6 / 9) ** 2)
+
+
+def test_claim_3_subtracts_what_true_images_have_and_excludes_empty_overlaps(bump):
     agreement = {"binary": 0.5, "binary smoothed": 0.75, "product smoothed": 0.5}
     rows = torch.arange(len(bump.split.latents))
-    run = made_run(bump.spec, diagnosis=SimpleNamespace(kernels=SimpleNamespace(agreement=agreement, rows=rows)))
+    kernels = SimpleNamespace(agreement=agreement, rows=rows)
+    blank = bump.spec.task.blank(len(rows))
+    run = made_run(bump.spec, diagnosis=SimpleNamespace(kernels=kernels), draw=lambda self: blank)
     effects = [part.effect(made({"bump": [run]}))[0] for part in CLAIM[3].parts]
-    assert effects == pytest.approx([0.5 - numbers.true_agreement(bump)["binary"], 0.75, 0.25])
+    assert effects[:3] == pytest.approx([0.75, 0.25, 0.5 - numbers.true_agreement(bump)["binary"]])
+    assert effects[3] == claims.EMPTY
+    perfect = made_run(bump.spec, diagnosis=SimpleNamespace(kernels=kernels), draw=lambda self: bump.truth)
+    assert perfect.draw().shape == blank.shape
+    assert CLAIM[3].parts[3].effect(made({"bump": [perfect]}))[0] == claims.EMPTY  # a bump is one pixel above 0.7
+
+
+def test_contrast_of_blocks_is_of_means_and_distances_turn_its_sign():
+    held = torch.tensor([False, False, True, True])
+    gram = torch.where(held[:, None] == held[None, :], 3.0, 1.0).fill_diagonal_(100.0)
+    run = made_run(
+        base_spec(TINY, "bump", 0),
+        split=SimpleNamespace(mask=held),
+        diagnosis=SimpleNamespace(kernels=SimpleNamespace(rows=torch.arange(4), cosine=gram, l2=gram)),
+    )
+    assert (numbers.contrast(run, "cosine"), numbers.contrast(run, "l2")) == (0.5, -0.5)
+    assert numbers.block_contrast(torch.zeros(4, 4), held) is None
+
+
+def test_claim_15_excludes_seeds_of_which_both_matrices_are_empty(monkeypatch):
+    contrasts = {("bump", 0): None, ("rate", 0): None, ("bump", 1): 0.5, ("rate", 1): None}
+    runs = {code: [made_run(base_spec(TINY, code, seed)) for seed in (0, 1)] for code in ("bump", "rate")}
+    named = {id(run): (code, run.spec.seed) for code, some in runs.items() for run in some}
+    monkeypatch.setattr(claims, "contrast", lambda run, kind: contrasts[named[id(run)]])
+    found = claims.more_blocks("cosine")(made(runs))
+    assert isinstance(found[0], Excluded)
+    assert found[1] == 0.5

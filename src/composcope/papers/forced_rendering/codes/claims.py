@@ -8,20 +8,22 @@ from composcope.measures.complexity import Complexity, pixel_complexity
 from composcope.papers.forced_rendering.base import CODES, sizes_of
 from composcope.papers.forced_rendering.codes import plan
 from composcope.papers.forced_rendering.codes.numbers import accuracy_beyond, reach
-from composcope.papers.forced_rendering.errors import FEW, LARGE, heldout_share, seen_share
-from composcope.study.claim import Claim, Effect, Part
+from composcope.papers.forced_rendering.errors import (
+    FEW,
+    LARGE,
+    LEARNED,
+    accuracy,
+    heldout_share,
+    learned,
+    once_learned,
+)
+from composcope.study.claim import Claim, Effect, Excluded, Part, Value
 from composcope.study.effects import Number, by_seed, of_runs
 from composcope.study.evidence import Evidence
 from composcope.study.plan import Key
 from composcope.tasks.bump import BumpTask
 
-LEARNED = 0.1  # of a blank image's error: nine tenths of the bumps' energy are drawn
 EDGE = 2  # grid steps: nearer points are within two widths of a bump from seen ones
-
-
-def once_learned(number: Number) -> Number:
-    """The number of a run that draws seen images well; None for any other run."""
-    return lambda run: number(run) if seen_share(run) < LEARNED else None
 
 
 def deep_accuracy(run: Run) -> float | None:
@@ -29,19 +31,32 @@ def deep_accuracy(run: Run) -> float | None:
     return accuracy_beyond(run.diagnosis.error, EDGE)
 
 
-def best_deep_accuracy(evidence: Evidence) -> dict[int, float]:
-    """The accuracy of the code that does best, for each seed."""
-    rows = by_seed(evidence, once_learned(deep_accuracy), complete=False)
-    return {seed: max(row.values()) for seed, row in rows.items()}
+def best(number: Number) -> Effect:
+    """The largest number among the codes that have learned what they saw, for each seed; excluded if none has."""
+
+    def effect(evidence: Evidence) -> dict[int, Value]:
+        rows: dict[int, list[float]] = {}
+        for run in (run for runs in evidence.values() for run in runs):
+            value = number(run) if learned(run) else None
+            rows.setdefault(run.spec.seed, []).extend([] if value is None else [value])
+        none = Excluded("no code has learned what it saw")
+        return {seed: max(values) if values else none for seed, values in sorted(rows.items())}
+
+    return effect
 
 
-def difference_in_reach(evidence: Evidence) -> dict[int, float]:
+def difference_in_reach(evidence: Evidence) -> dict[int, Value]:
     """The reach of the farthest code minus that of the nearest, where the other seeds decide which codes these are.
 
-    Taking the extremes of the same seed would give a positive difference from noise alone.
+    Taking the extremes of the same seed would give a positive difference from noise alone. Codes with a run that has
+    not learned what it saw are not compared.
     """
-    table = by_seed(evidence, lambda run: reach(run.diagnosis.error))
-    differences = {}
+    compared = {code: runs for code, runs in evidence.items() if all(map(learned, runs))}
+    table = by_seed(Evidence(evidence.preset, compared), lambda run: reach(run.diagnosis.error))
+    if len(compared) < 2:
+        seeds = {run.spec.seed for runs in evidence.values() for run in runs}
+        return {seed: Excluded("fewer than two codes have learned what they saw") for seed in sorted(seeds)}
+    differences: dict[int, Value] = {}
     for seed, row in table.items():
         others = [other for other_seed, other in table.items() if other_seed != seed]
         if others:
@@ -72,7 +87,7 @@ def cross_terms(task: BumpTask) -> Complexity:
 
 def _fails(code: Key) -> Part:
     return Part(
-        f"{code} code, held-out MSE / blank MSE of runs that learned the seen images",
+        f"{code} code: held-out MSE / blank MSE of runs that have learned what they saw",
         of_runs(code, once_learned(heldout_share)),
         ">",
         0.5,
@@ -83,23 +98,26 @@ def _fails(code: Key) -> Part:
 CLAIMS = (
     Claim(
         number=1,
-        statement="Whatever the input code, the decoder draws seen combinations well and fails on held-out ones.",
+        statement="Whatever the input code, the decoder draws seen combinations and fails on held-out ones.",
         source="Sec. 3.2, Fig. 1b, c",
         figures=("1b", "1c"),
         plan=plan.all_codes,
-        parts=(
-            *(_fails(code) for code in CODES),
+        primary=tuple(_fails(code) for code in CODES),
+        secondary=(
+            Part("share of held-out images within 1 pixel, of the best code", best(accuracy), "<", 0.5, FEW),
             Part(
                 "share within 1 pixel of held-out images more than two steps from the edge, of the best code",
-                best_deep_accuracy,
+                best(deep_accuracy),
                 "<",
                 0.5,
                 FEW + "; nearer ones are left out, since the paper concedes generalisation near the edge",
             ),
         ),
-        note="Runs whose seen MSE is above a tenth of a blank image's are left out: a decoder that has not learned "
-        "what it saw says nothing about composition. Rate codes learn several times more slowly than the others and "
-        "may have no run left, which makes the claim undetermined.",
+        note=f"Runs whose seen MSE is above {LEARNED} of a blank image's are excluded: a decoder that has not learned "
+        "what it saw says nothing about composition. The authors' showcases (bump: 256 wide, 10 deep, 250 epochs, a "
+        "hole of [10..18]; rate: 128 wide, 10 deep) are too long to repeat; these are the networks of their depth "
+        "experiment.",
+        version=2,
     ),
     Claim(
         number=20,
@@ -107,7 +125,7 @@ CLAIMS = (
         source="App. A.1",
         figures=(),
         plan=plan.no_runs,
-        parts=(
+        primary=(
             Part("most terms of a bump's pixel", terms(bump_terms, lambda c: c.maximum), "<", 1.5, "it is 1", True),
             Part(
                 "fewest terms of a cross's pixel",
@@ -120,6 +138,7 @@ CLAIMS = (
             Part("most terms of a cross's pixel", terms(cross_terms, lambda c: c.maximum), "<", 2.5, "it is 2", True),
         ),
         note="It follows from the definitions, for foregrounds; no training is involved.",
+        version=2,
     ),
     Claim(
         number=21,
@@ -127,7 +146,7 @@ CLAIMS = (
         source="Sec. 3.2, Fig. 1b, c",
         figures=("1b", "1c"),
         plan=plan.all_codes,
-        parts=(
+        primary=(
             Part(
                 "reach of the farthest code minus that of the nearest, in grid steps",
                 difference_in_reach,
@@ -138,6 +157,7 @@ CLAIMS = (
             ),
         ),
         note="Reach: the shares of images within 1 pixel of the true position, summed over the distances from the edge "
-        "of the hole.",
+        "of the hole. Codes with a run that has not learned what it saw are not compared.",
+        version=2,
     ),
 )

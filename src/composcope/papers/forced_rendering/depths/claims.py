@@ -1,4 +1,7 @@
-"""Claims 4, 5, 6 and 18: what happens to factors and volume from layer to layer, in CNNs and in MLPs."""
+"""Claims 4, 5, 6 and 18: what happens to factors and volume from layer to layer, in CNNs and in MLPs.
+
+The authors measure the hidden layers, by differences on the grid; so does every primary statement here.
+"""
 
 import math
 from collections.abc import Callable
@@ -6,38 +9,47 @@ from collections.abc import Callable
 from torch import Tensor
 
 from composcope.experiments.run import Run
-from composcope.papers.forced_rendering import base
+from composcope.papers.forced_rendering.base import heldout_map
 from composcope.papers.forced_rendering.codes.plan import bump_and_rate
 from composcope.papers.forced_rendering.depths import plan
-from composcope.papers.forced_rendering.depths.plan import PAIR, DecoderKey
+from composcope.papers.forced_rendering.depths.plan import PAIR, judged
 from composcope.papers.forced_rendering.layers import (
     Measure,
-    by_layer,
-    by_layer_untrained,
+    at_last_hidden,
+    before_image,
     crossed_probe,
     factorization,
+    grid_factorization,
+    grid_volume_gap,
     heldout_probe,
     image_gap,
     largest_fall,
+    layer_trend,
     unevenness,
     volume_gap,
 )
-from composcope.study.claim import Claim, Effect, Part
-from composcope.study.effects import Number, by_seed, difference, of_runs
-from composcope.study.evidence import Evidence
+from composcope.papers.forced_rendering.volumes import distortions
+from composcope.study.claim import Claim, Part
+from composcope.study.effects import Number, difference, of_runs
 
-VISIBLE = 0.05  # in R2, from 0 to 1; in factorization, from 0.5 to 1, a tenth of the range
 DOUBLE = math.log10(2)
+ANY = "any difference counts; the spread over seeds decides whether it is noise"
+FALLS = "the paper says that it decays, not by how much"
 
 
-def of_curve(measure: Measure, number: Callable[[Tensor], float]) -> Number:
-    """A number of a measure's curve from the code to the image; None where the curve has gaps."""
+def finite(number: Callable[[Run], float]) -> Number:
+    """The number; None where it is not defined, for example in a layer without geometry."""
 
     def of_run(run: Run) -> float | None:
-        value = number(by_layer(run, measure))
+        value = number(run)
         return value if math.isfinite(value) else None
 
     return of_run
+
+
+def of_curve(measure: Measure, number: Callable[[Tensor], float]) -> Number:
+    """A number of a measure's curve from the input to the last hidden layer."""
+    return finite(lambda run: number(before_image(run, measure)))
 
 
 def fall(curve: Tensor) -> float:
@@ -45,97 +57,148 @@ def fall(curve: Tensor) -> float:
     return float(curve[0] - curve[-1])
 
 
-def at_image(curve: Tensor) -> float:
-    """The last value."""
-    return float(curve[-1])
+def beyond_untrained(measure: Measure, number: Callable[[Tensor], float]) -> Number:
+    """By how much a number of a curve exceeds that of the same network before training."""
+    return finite(lambda run: number(before_image(run, measure)) - number(before_image(run, measure, untrained=True)))
 
 
-def fall_beyond_untrained(measure: Measure) -> Number:
-    """How much more a measure falls than in the same network before training."""
-
-    def of_run(run: Run) -> float | None:
-        value = fall(by_layer(run, measure)) - fall(by_layer_untrained(run, measure))
-        return value if math.isfinite(value) else None
-
-    return of_run
+def last_hidden(measure: Measure) -> Number:
+    """A measure of the last hidden layer."""
+    return finite(lambda run: at_last_hidden(run, measure))
 
 
-def smaller(number: Number) -> Effect:
-    """The smaller of the codes' numbers for each seed: what holds for both."""
-    return lambda evidence: {seed: min(row.values()) for seed, row in by_seed(evidence, number).items()}
+def growing_distortion(run: Run) -> float:
+    """Distortion of the whole map in the last hidden layer minus that in the first."""
+    everywhere = heldout_map(run).new_ones(run.diagnosis.sizes)
+    curve = distortions(run, everywhere)
+    return float(curve[-1] - curve[1])
 
 
-signed_gap = of_curve(volume_gap, at_image)
-factorization_fall = of_curve(factorization, fall)
+def distortion_of_hole(run: Run) -> float:
+    """Distortion of the held-out region in the last hidden layer minus that of the seen region."""
+    hole = heldout_map(run)
+    return float(distortions(run, hole)[-1] - distortions(run, ~hole)[-1])
 
 
-def in_both_codes(number: Number, compare: Callable[[float, float], float]) -> Effect:
-    """The smaller of the codes' comparisons of the MLP's number with the CNN's, for each seed."""
+def _decay(code: str) -> tuple[Part, ...]:
+    return (
+        Part(
+            f"{code} code: fall of the cross-validated probes' R2 from the input to the last hidden layer",
+            of_runs(code, of_curve(crossed_probe, fall)),
+            ">",
+            0.0,
+            FALLS,
+        ),
+        Part(
+            f"{code} code: fall of factorization (differences, ratio of means) from the input to the last hidden layer",
+            of_runs(code, of_curve(grid_factorization, fall)),
+            ">",
+            0.0,
+            FALLS,
+        ),
+    )
 
-    def effect(evidence: Evidence) -> dict[int, float]:
-        depth = base.sizes_of(evidence.preset).depth
-        pairs = [(DecoderKey("MLP", code, depth), DecoderKey("CNN", code, depth)) for code in PAIR]
-        rows = by_seed(evidence, number)
-        return {seed: min(compare(row[mlp], row[cnn]) for mlp, cnn in pairs) for seed, row in rows.items()}
 
-    return effect
+def _stricter_decay(code: str) -> tuple[Part, ...]:
+    return (
+        Part(
+            f"{code} code: rank correlation of factorization (differences, ratio of means) with the layer's index",
+            of_runs(code, of_curve(grid_factorization, layer_trend)),
+            "<",
+            -0.5,
+            "the fall goes on from layer to layer, with few exceptions, instead of happening once",
+        ),
+        Part(
+            f"{code} code: how much more the R2 of probes fitted on seen and scored on held-out points falls than "
+            "before training",
+            of_runs(code, beyond_untrained(heldout_probe, fall)),
+            ">",
+            0.0,
+            "otherwise random layers are the cause, not what was learned",
+        ),
+        Part(
+            f"{code} code: how much more factorization (exact, mean of ratios) falls than before training",
+            of_runs(code, beyond_untrained(factorization, fall)),
+            ">",
+            0.0,
+            "otherwise random layers are the cause, not what was learned",
+        ),
+    )
 
 
-def opposite(mlp: float, cnn: float) -> float:
-    """The MLP's gap, above 0 if its sign differs from the CNN's."""
-    return -math.copysign(1.0, cnn) * mlp
+def _distorted(code: str) -> tuple[Part, ...]:
+    return (
+        Part(
+            f"{code} code: distortion of log10 volume in the last hidden layer minus that in the first (differences)",
+            of_runs(code, finite(growing_distortion)),
+            ">",
+            0.0,
+            "the paper says that distortion grows with the layer, not by how much",
+        ),
+        Part(
+            f"{code} code: distortion in the hole minus that of seen points, last hidden layer (differences)",
+            of_runs(code, finite(distortion_of_hole)),
+            ">",
+            0.0,
+            "the paper says 'especially' in the hole, not by how much",
+        ),
+    )
+
+
+def _warped(code: str) -> tuple[Part, ...]:
+    return (
+        Part(
+            f"{code} code: the MLP's gap of log10 volume at the last hidden layer (differences)",
+            of_runs(judged("MLP", code), last_hidden(grid_volume_gap)),
+            ">",
+            0.0,
+            "the hole takes up more volume than what was seen",
+        ),
+        Part(
+            f"{code} code: the CNN's gap of log10 volume at the last hidden layer (differences)",
+            of_runs(judged("CNN", code), last_hidden(grid_volume_gap)),
+            "<",
+            0.0,
+            "the hole takes up less volume than what was seen: the opposite",
+        ),
+    )
+
+
+def _degraded(code: str) -> tuple[Part, ...]:
+    curve = "factorization (differences, ratio of means)"
+    return (
+        Part(
+            f"{code} code, more drastic: {curve} at the last hidden layer, the CNN's minus the MLP's",
+            difference(judged("CNN", code), judged("MLP", code), last_hidden(grid_factorization)),
+            ">",
+            0.0,
+            ANY,
+        ),
+        Part(
+            f"{code} code, smoother: largest fall of {curve} over its mean step, the CNN's minus the MLP's",
+            difference(judged("CNN", code), judged("MLP", code), of_curve(grid_factorization, unevenness)),
+            ">",
+            0.0,
+            ANY,
+        ),
+    )
 
 
 CLAIMS = (
     Claim(
         number=4,
-        statement="From the code to the image, linear readouts of x and y get worse and the factors' directions less "
-        "perpendicular, and training is the cause.",
+        statement="From the input to the last hidden layer, linear readouts of x and y get worse and the factors' "
+        "directions less perpendicular, with both codes.",
         source="Sec. 3.4, Fig. 2a-d, 12",
         figures=("2a", "2b", "2c", "2d", "12"),
         plan=bump_and_rate,
-        parts=(
-            Part(
-                "fall of the cross-validated probes' R2, the smaller of the two codes",
-                smaller(of_curve(crossed_probe, fall)),
-                ">",
-                VISIBLE,
-                "a twentieth of the whole range; less would hardly be visible in the figure",
-            ),
-            Part(
-                "fall of the R2 of probes fitted on seen and scored on held-out points, the smaller of the two codes",
-                smaller(of_curve(heldout_probe, fall)),
-                ">",
-                VISIBLE,
-                "as for the first",
-            ),
-            Part(
-                "fall of factorization, the smaller of the two codes",
-                smaller(factorization_fall),
-                ">",
-                VISIBLE,
-                "a tenth of the score's range, 0.5 to 1",
-            ),
-            Part(
-                "how much more the R2 on held-out points falls than before training, the smaller of the two codes",
-                smaller(fall_beyond_untrained(heldout_probe)),
-                ">",
-                0,
-                "otherwise random layers are the cause, not what was learned",
-            ),
-            Part(
-                "how much more factorization falls than before training, the smaller of the two codes",
-                smaller(fall_beyond_untrained(factorization)),
-                ">",
-                0,
-                "otherwise random layers are the cause, not what was learned",
-            ),
-        ),
-        note="The paper's probe is scored on the points it was fitted on, which gives 1 for any layer with more units "
-        "than points. Scores fall in untrained networks too. True images themselves have a factorization of 1.00, but, "
-        "fitted on seen and scored on held-out points, an R2 of only 0.6 to 0.7, since a probe cannot know the meaning "
-        "of pixels that were never dark in the images it was fitted on: a fall to that value, at the image, is not a "
-        "sign of failure.",
+        primary=tuple(part for code in PAIR for part in _decay(code)),
+        secondary=tuple(part for code in PAIR for part in _stricter_decay(code)),
+        note="The authors score probes on the points they were fitted on, which gives 1 for any layer with more units "
+        "than points: all layers of these CNNs. Their curve cannot be had from their code, and cross-validated probes "
+        "stand in for it. The primary statement is weak, since both scores are at their maximum at the input, and "
+        "scores fall in untrained networks too: the secondary parts compare with them.",
+        version=2,
     ),
     Claim(
         number=5,
@@ -143,68 +206,83 @@ CLAIMS = (
         source="Sec. 3.4, Fig. 2d",
         figures=("2d",),
         plan=plan.shallow_and_deep,
-        parts=(
+        primary=(
             Part(
-                "largest fall of factorization from one layer to the next, the shallowest network's minus the "
-                "deepest's",
-                difference(plan.shallow, plan.deep, of_curve(factorization, largest_fall)),
+                "largest fall of factorization (differences, ratio of means) from one layer to the next up to the last "
+                "hidden one, the shallow network's minus the deep one's",
+                difference(plan.shallow, plan.deep, of_curve(grid_factorization, largest_fall)),
                 ">",
-                0,
-                "any difference counts, in every seed",
+                0.0,
+                ANY,
             ),
         ),
-        note="A deep network has more layers over which to spread the same fall. Rate codes learn slowly; networks "
-        "that have not yet learned what they saw are counted too, as in the paper.",
+        secondary=(
+            Part(
+                "the same of exact derivatives and the mean of ratios",
+                difference(plan.shallow, plan.deep, of_curve(factorization, largest_fall)),
+                ">",
+                0.0,
+                ANY,
+            ),
+            Part(
+                "how much more the largest fall exceeds that before training, the shallow network's minus the deep "
+                "one's (differences, ratio of means)",
+                difference(plan.shallow, plan.deep, beyond_untrained(grid_factorization, largest_fall)),
+                ">",
+                0.0,
+                "otherwise depth alone is the cause, not what was learned",
+            ),
+        ),
+        note="A deep network has more layers over which to spread the same fall. Networks that have not yet learned "
+        "what they saw are counted too: the paper makes no exception, and the claim is about layers, not about images.",
+        version=2,
     ),
     Claim(
         number=6,
-        statement="The image has a different volume for held-out combinations than for seen ones.",
+        statement="The volume is distorted more from layer to layer, and in the hole more than elsewhere.",
         source="Sec. 3.4, Fig. 2e-f, 11",
         figures=("2e", "2f", "11"),
         plan=bump_and_rate,
-        parts=tuple(
-            Part(
-                f"|gap of log10 volume| between held-out and seen points at the image, {code} code",
-                of_runs(code, image_gap),
-                ">",
-                DOUBLE,
-                "twice the volume or half of it; the codes themselves and true bumps differ by less than a quarter",
-            )
-            for code in PAIR
+        primary=tuple(part for code in PAIR for part in _distorted(code)),
+        secondary=(
+            *(
+                Part(
+                    f"{code} code: |gap of log10 volume| between held-out and seen points at the last hidden layer "
+                    "(exact derivatives)",
+                    of_runs(code, finite(lambda run: abs(at_last_hidden(run, volume_gap)))),
+                    ">",
+                    DOUBLE,
+                    "twice the volume or half of it; the codes themselves and true bumps differ by less than a quarter",
+                )
+                for code in PAIR
+            ),
+            *(
+                Part(
+                    f"{code} code: the same at the image",
+                    of_runs(code, finite(image_gap)),
+                    ">",
+                    DOUBLE,
+                    "as at the last hidden layer",
+                )
+                for code in PAIR
+            ),
         ),
-        note="A gap of means: a map can be uneven, and uneven in the hole, without one.",
+        note="Distortion of a region: the root mean square of log10 volume minus its mean over seen points, without "
+        "the border of the grid, where differences are one-sided. A gap is a difference of means: a map can be "
+        "distorted without one.",
+        version=2,
     ),
     Claim(
         number=18,
-        statement="In MLPs factorization is lost more evenly over the layers than in CNNs, and more of it, and the "
-        "volume in the hole changes in the opposite direction.",
+        statement="In MLPs the volume in the hole changes in the opposite direction from CNNs, and factorization is "
+        "lost more smoothly and more of it.",
         source="App. E.3, Fig. 13-14",
         figures=("13", "14"),
         plan=plan.cnn_and_mlp,
-        parts=(
-            Part(
-                "largest fall over mean step, the CNN's minus the MLP's, the smaller of the two codes",
-                in_both_codes(of_curve(factorization, unevenness), lambda mlp, cnn: cnn - mlp),
-                ">",
-                0,
-                "any difference counts, in every seed",
-            ),
-            Part(
-                "fall of factorization, the MLP's minus the CNN's, the smaller of the two codes",
-                in_both_codes(factorization_fall, lambda mlp, cnn: mlp - cnn),
-                ">",
-                0,
-                "any difference counts, in every seed",
-            ),
-            Part(
-                "the MLP's gap of log10 volume at the image, above 0 if its sign differs from the CNN's, the smaller "
-                "of the two codes",
-                in_both_codes(signed_gap, opposite),
-                ">",
-                0,
-                "the opposite sign in every seed",
-            ),
-        ),
-        note="Both have the same depth; the CNN's first map is one layer more.",
+        primary=(*_warped("bump"), *_degraded("bump")),
+        secondary=(*_warped("rate"), *_degraded("rate")),
+        note="The MLP has as many hidden layers as the CNN, whose first map is one layer more than its depth. The "
+        "primary statement is of the bump code; the paper does not say whether it means both.",
+        version=2,
     ),
 )

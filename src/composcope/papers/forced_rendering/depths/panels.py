@@ -3,7 +3,7 @@
 from composcope.papers.forced_rendering.depths import plan
 from composcope.papers.forced_rendering.depths.drawing import draw_gallery
 from composcope.papers.forced_rendering.depths.numbers import gallery
-from composcope.papers.forced_rendering.drawing_layers import draw_profiles, draw_relative, draw_volumes
+from composcope.papers.forced_rendering.drawing_layers import draw_one_code, draw_profiles, draw_volumes
 from composcope.papers.forced_rendering.layers import factorizations, probes, profiles
 from composcope.papers.forced_rendering.volumes import volumes
 from composcope.study.panel import Panel
@@ -12,10 +12,11 @@ PANELS = (
     Panel(
         "2a",
         "Linear probes by layer, bump code",
-        "How well a linear readout recovers x and y from each layer, beside networks before training and true images.",
+        "How well a linear readout recovers x and y from each layer: scored on its own points, as in the paper (1 for "
+        "any layer with more units than points), on other points, and on held-out ones.",
         plan.bump_cnns,
         probes,
-        draw_relative,
+        draw_one_code,
     ),
     Panel(
         "2b",
@@ -23,15 +24,16 @@ PANELS = (
         "The same for the rate code, whose two numbers have to be expanded most.",
         plan.rate_cnns,
         probes,
-        draw_relative,
+        draw_one_code,
     ),
     Panel(
         "2c",
         "Factorization by layer, bump code",
-        "How close to right angles x and y stay in each layer; grey lines are the same networks before training.",
+        "How close to right angles x and y stay in each layer, by the authors' measure and by the paper's formula; "
+        "grey lines are the same networks before training.",
         plan.bump_cnns,
         factorizations,
-        draw_relative,
+        draw_one_code,
     ),
     Panel(
         "2d",
@@ -39,7 +41,7 @@ PANELS = (
         "At which layers the score falls, and by how much at once, for shallow and for deep networks.",
         plan.rate_cnns,
         factorizations,
-        draw_relative,
+        draw_one_code,
     ),
     Panel(
         "2e",

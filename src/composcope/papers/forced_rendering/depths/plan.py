@@ -1,11 +1,9 @@
 """Which runs: CNNs and MLPs of several depths with two codes, a transformer and a pixel-wise network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from composcope.decoders.base import Decoder
-from composcope.decoders.cnn import CNN
 from composcope.decoders.mlp import MLP
 from composcope.decoders.pixelwise import Pixelwise
 from composcope.decoders.transformer import Transformer
@@ -17,17 +15,31 @@ from composcope.study.preset import Preset
 from composcope.training import Training
 
 PAIR = ("bump", "rate")
+Kind = Literal["CNN", "MLP"]
+KINDS: tuple[Kind, ...] = ("CNN", "MLP")
 
 
 @dataclass(frozen=True)
 class Sizes:
     """What this experiment is run at, beyond the base run.
 
-    - `depths`: of CNNs and MLPs. `mlp_width`: units per layer.
+    - `depths`: of CNNs. `compared`: the two depths of rate codes that claim 5 compares. `several`: the depths that have
+      all seeds for both codes; the others illustrate.
+    - `rate_training`: of rate codes at depths other than the base run's; None for the base run's own.
+    - `mlp_depths`, `mlp_widths` by code, `mlp_training`: of MLPs. `mlp_seeds`: of those that are compared with CNNs;
+      `mlp_few`: of the others.
+    - `transformer`, `pixelwise`: decoders on which no claim rests, trained for less than the authors did.
     """
 
     depths: tuple[int, ...]
-    mlp_width: int
+    compared: tuple[int, int]
+    several: tuple[int, ...]
+    rate_training: Training | None
+    mlp_depths: tuple[int, ...]
+    mlp_widths: Mapping[str, int]
+    mlp_training: Training
+    mlp_seeds: tuple[int, ...]
+    mlp_few: tuple[int, ...]
     transformer: Transformer
     transformer_training: Training
     pixelwise: Pixelwise
@@ -37,7 +49,14 @@ class Sizes:
 SIZES = {
     "quick": Sizes(
         depths=(2, 3, 5),
-        mlp_width=256,
+        compared=(2, 5),
+        several=(3,),
+        rate_training=Training(steps=2000, batch=16),
+        mlp_depths=(3, 4, 5),
+        mlp_widths={"bump": 256, "rate": 128},
+        mlp_training=Training(steps=1260),
+        mlp_seeds=(10, 11, 12, 13, 14),
+        mlp_few=(10,),
         transformer=Transformer(depth=2, width=32),
         transformer_training=Training(steps=500, batch=8, lr=2e-3),
         pixelwise=Pixelwise(depth=2, width=64),
@@ -45,15 +64,29 @@ SIZES = {
     ),
     "paper": Sizes(
         depths=(2, 3, 4, 5, 6, 7, 8, 9, 10),
-        mlp_width=256,
-        transformer=Transformer(depth=3, width=128),
-        transformer_training=Training(epochs=50),
-        pixelwise=Pixelwise(depth=3, width=256),
-        pixelwise_training=Training(epochs=2000, weight_decay=1e-4),
+        compared=(2, 6),
+        several=(2, 3, 4, 5, 6),
+        rate_training=None,
+        mlp_depths=(3, 4, 5, 6, 7),
+        mlp_widths={"bump": 256, "rate": 128},
+        mlp_training=Training(epochs=20),
+        mlp_seeds=tuple(range(10, 20)),
+        mlp_few=tuple(range(10, 20)),
+        transformer=Transformer(depth=2, width=128),
+        transformer_training=Training(epochs=5),
+        pixelwise=Pixelwise(depth=2, width=256),
+        pixelwise_training=Training(steps=2000, weight_decay=1e-4),
     ),
     "tiny": Sizes(
         depths=(1, 2),
-        mlp_width=8,
+        compared=(1, 2),
+        several=(2,),
+        rate_training=None,
+        mlp_depths=(2, 3),
+        mlp_widths={"bump": 8, "rate": 8},
+        mlp_training=Training(steps=5, batch=8),
+        mlp_seeds=(0, 1),
+        mlp_few=(0,),
         transformer=Transformer(depth=1, width=4),
         transformer_training=Training(steps=2, batch=4),
         pixelwise=Pixelwise(depth=1, width=4),
@@ -63,8 +96,9 @@ SIZES = {
 
 
 def sizes_of(preset: Preset) -> Sizes:
-    """The sizes of a preset."""
-    return SIZES[preset.name]
+    """The sizes of a preset, with the preset's seeds if it brings its own."""
+    sizes = SIZES[preset.name]
+    return replace(sizes, mlp_seeds=preset.seeds_or(sizes.mlp_seeds), mlp_few=preset.seeds_or(sizes.mlp_few))
 
 
 @dataclass(frozen=True)
@@ -75,7 +109,7 @@ class DecoderKey:
     'bump, depth 3'
     """
 
-    kind: Literal["CNN", "MLP"]
+    kind: Kind
     code: str
     depth: int
 
@@ -94,41 +128,55 @@ class DecoderKey:
 
 def cnns(preset: Preset) -> Plan:
     """CNNs by code and depth."""
-    sizes = base.sizes_of(preset)
+    shared, sizes = base.sizes_of(preset), sizes_of(preset)
     return {
-        # Claim 5 compares depths of the rate code; otherwise claims rest on the base depth alone.
-        DecoderKey("CNN", code, depth): _specs(
-            preset,
-            code,
-            CNN(depth=depth, width=sizes.width),
-            sizes.seeds if code == "rate" or depth == sizes.depth else sizes.few,
+        DecoderKey("CNN", code, depth): tuple(
+            _cnn(preset, code, depth, seed)
+            for seed in (shared.seeds if _has_all_seeds(sizes, code, depth) else shared.few)
         )
         for code in PAIR
-        for depth in sizes_of(preset).depths
+        for depth in sizes.depths
     }
+
+
+def _cnn(preset: Preset, code: str, depth: int, seed: int) -> Spec:
+    shared, training = base.sizes_of(preset), sizes_of(preset).rate_training
+    spec = base_spec(preset, code, seed, decoder=base.cnn(depth, shared.width))
+    if training is None or code != "rate" or depth == shared.depth:
+        return spec
+    return replace(spec, training=training)
+
+
+def _has_all_seeds(sizes: Sizes, code: str, depth: int) -> bool:
+    return depth in sizes.several or (code == "rate" and depth in sizes.compared)
 
 
 def mlps(preset: Preset) -> Plan:
     """MLPs by code and depth."""
-    sizes, width = base.sizes_of(preset), sizes_of(preset).mlp_width
+    sizes, judged = sizes_of(preset), mlp_depth(preset)
     return {
-        DecoderKey("MLP", code, depth): _specs(
-            preset, code, MLP(depth=depth, width=width), sizes.seeds if depth == sizes.depth else sizes.few
+        DecoderKey("MLP", code, depth): tuple(
+            replace(
+                base_spec(preset, code, seed, decoder=MLP(depth=depth, width=sizes.mlp_widths[code])),
+                training=sizes.mlp_training,
+            )
+            for seed in (sizes.mlp_seeds if depth == judged else sizes.mlp_few)
         )
         for code in PAIR
-        for depth in sizes_of(preset).depths
+        for depth in sizes.mlp_depths
     }
 
 
-def _specs(preset: Preset, code: str, decoder: Decoder, seeds: Sequence[int]) -> tuple[Spec, ...]:
-    return tuple(base_spec(preset, code, seed, decoder=decoder) for seed in seeds)
+def mlp_depth(preset: Preset) -> int:
+    """The depth of an MLP with as many hidden layers as the base CNN, whose first map is one more than its depth."""
+    return base.sizes_of(preset).depth + 1
 
 
 def others(preset: Preset) -> Plan:
     """Decoders that know where each pixel is: a transformer with the bump code, a pixel-wise network with one-hot."""
-    sizes = sizes_of(preset)
-    transformer = base_spec(preset, "bump", 0, decoder=sizes.transformer)
-    pixelwise = base_spec(preset, "one-hot", 0, decoder=sizes.pixelwise)
+    sizes, (seed, *_) = sizes_of(preset), base.sizes_of(preset).few
+    transformer = base_spec(preset, "bump", seed, decoder=sizes.transformer)
+    pixelwise = base_spec(preset, "one-hot", seed, decoder=sizes.pixelwise)
     return {
         "transformer": (replace(transformer, training=sizes.transformer_training),),
         "pixel-wise": (replace(pixelwise, training=sizes.pixelwise_training),),
@@ -161,24 +209,35 @@ def rate_cnn(preset: Preset) -> Plan:
 
 
 def shallow(preset: Preset) -> DecoderKey:
-    """The rate code's shallowest CNN."""
-    return DecoderKey("CNN", "rate", sizes_of(preset).depths[0])
+    """The shallower of the rate code's CNNs that are compared."""
+    return DecoderKey("CNN", "rate", sizes_of(preset).compared[0])
 
 
 def deep(preset: Preset) -> DecoderKey:
-    """The rate code's deepest CNN."""
-    return DecoderKey("CNN", "rate", sizes_of(preset).depths[-1])
+    """The deeper of the rate code's CNNs that are compared."""
+    return DecoderKey("CNN", "rate", sizes_of(preset).compared[1])
 
 
 def shallow_and_deep(preset: Preset) -> Plan:
-    """The rate code's shallowest and deepest CNNs."""
+    """The rate code's CNNs of the two depths that are compared."""
     plan = rate_cnns(preset)
     return {key: plan[key] for key in (shallow(preset), deep(preset))}
 
 
+def judged(kind: Kind, code: str) -> Callable[[Preset], DecoderKey]:
+    """The CNN of the base depth, or the MLP with as many hidden layers."""
+
+    def key(preset: Preset) -> DecoderKey:
+        return DecoderKey(kind, code, base.sizes_of(preset).depth if kind == "CNN" else mlp_depth(preset))
+
+    return key
+
+
 def cnn_and_mlp(preset: Preset) -> Plan:
-    """A CNN and an MLP of the same depth, both codes."""
-    return _of_depth({**cnns(preset), **mlps(preset)}, base.sizes_of(preset).depth)
+    """A CNN and an MLP with as many hidden layers, both codes."""
+    plan = {**cnns(preset), **mlps(preset)}
+    keys = [judged(kind, code)(preset) for kind in KINDS for code in PAIR]
+    return {key: plan[key] for key in keys}
 
 
 def _of_code(plan: Plan, code: str) -> Plan:

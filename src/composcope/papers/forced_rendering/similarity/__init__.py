@@ -1,7 +1,4 @@
-"""Figures 1d, 1e and 8, claims 2, 3 and 15: held-out images as sums of seen ones, and which images are alike.
-
-The runs are those of `codes/plan.py`.
-"""
+"""Figures 1d, 1e and 8, claims 2, 3 and 15: held-out images as sums of seen ones, and which images are alike."""
 
 from composcope.papers.forced_rendering.similarity.claims import CLAIMS
 from composcope.papers.forced_rendering.similarity.panels import PANELS

@@ -5,14 +5,16 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from composcope.papers.forced_rendering.drawing_plane import draw_dots
-from composcope.papers.forced_rendering.similarity.numbers import HeldoutSimilarity, Matrices, Sums
+from composcope.papers.forced_rendering.similarity.numbers import OVERLAP, HeldoutSimilarity, Matrices, Sums
 from composcope.study.drawing import COLOURS, MARK, PAGE, figure, show_image
 
 SCORES = {
-    "sum of parts": ("with their sum", COLOURS[0]),
+    "sum of parts, inner": ("with their sum, inner part", COLOURS[0]),
+    "sum of parts": ("with their sum, whole hole", COLOURS[4]),
     "sum of parts, control": ("with sums of shuffled positions", "#888888"),
     "truth": ("with the truth", COLOURS[2]),
 }
@@ -48,7 +50,7 @@ def _draw_parts(block: Any, numbers: Sums) -> None:
     for row, (point, score) in enumerate(zip(numbers.points, numbers.correlations.tolist(), strict=True)):
         grid[row, 0].set_ylabel(f"x = {point[0]:g}\ny = {point[1]:g}", rotation=0, ha="right", va="center")
         grid[row, -1].set_xlabel(f"correlation {score:.2f}", labelpad=2, fontsize=7)
-    scale = f"{numbers.code} code, held-out points (black is {top:.2f}, in the truth 1)"
+    scale = f"{numbers.code} code, inner part of the hole (black is {top:.2f}, in the truth 1)"
     block.suptitle(scale, x=0.01, ha="left", fontsize=8)
 
 
@@ -60,7 +62,7 @@ def _draw_scores(axes: Any, numbers: Sums) -> None:
         for index, (key, (_, colour)) in enumerate(SCORES.items()):
             values = [row[key] for row in numbers.scores if row["code"] == code]
             known = [float(value) for value in values if isinstance(value, float)]
-            draw_dots(axes, at + 0.27 * (index - 1), known, colour, 0.11)
+            draw_dots(axes, at + 0.21 * (index - 1.5), known, colour, 0.08)
             lowest = min([lowest, *known])
     axes.set_xticks(range(len(codes)), codes, rotation=20)
     axes.set(ylabel="correlation of held-out images", ylim=(lowest - 0.05, 1.02), xlim=(-0.5, len(codes) - 0.5))
@@ -85,7 +87,7 @@ def draw_heldout_similarity(numbers: HeldoutSimilarity) -> Figure:
     drawn.colorbar(picture, ax=grid[0], label="kernel", pad=0.01)
     for axes, (name, similarity) in zip(grid[1], numbers.similarities.items(), strict=True):
         # Without the largest values, which would leave the rest of the matrix black.
-        top = float(np.quantile(similarity.numpy(), 0.995)) or 1.0
+        top = float(np.quantile(similarity.numpy(), 0.995)) or similarity.max().item() or 1.0
         picture = _draw_slice(axes, similarity, top)
         axes.set_title(f"decoder: {name}")
         bar = drawn.colorbar(picture, ax=axes, pad=0.02)
@@ -104,25 +106,26 @@ def _draw_slice(axes: Any, part: Tensor, top: float) -> Any:
 def draw_matrices(numbers: Matrices) -> Figure:
     """A row per code: cosine, distance and overlap of all images, seen ones first."""
     drawn = figure(PAGE, 2.2 * len(numbers.grams))
-    titles = {"cosine": "cosine similarity", "l2": "L2 distance", "overlap": "pixel overlap (soft)"}
+    titles = {"cosine": "cosine similarity", "l2": "L2 distance", OVERLAP: OVERLAP}
     grid = drawn.subplots(len(numbers.grams), len(titles), squeeze=False)
     for row, (code, grams) in zip(grid, numbers.grams.items(), strict=True):
         for axes, (kind, gram) in zip(row, grams.items(), strict=True):
-            top = max(other[kind].max().item() for other in numbers.grams.values()) if kind == "l2" else 1.0
+            tops = [other[kind].max().item() for other in numbers.grams.values()]
+            top = 1.0 if kind == "cosine" else max(tops) or 1.0
             shades = "cividis_r" if kind == "l2" else "cividis"  # bright is alike, in distances too
             picture = axes.imshow(gram.numpy(), cmap=shades, vmin=0, vmax=top, aspect="auto")
             drawn.colorbar(picture, ax=axes, pad=0.02)
-            score = next(row[f"blocks, {kind}"] for row in numbers.scores if row["code"] == code)
-            axes.set_xlabel("" if score is None else f"block score {score:.3f}")
-            _mark_parts(axes, numbers.seen, len(gram))
+            score = next(row[f"contrast of blocks, {kind}"] for row in numbers.scores if row["code"] == code)
+            axes.set_xlabel("empty" if score is None else f"contrast of blocks {score:.3f}")
+            _mark_blocks(axes, numbers.seen, len(gram))
             axes.set_title(f"{code} code: {titles[kind]}")
     return drawn
 
 
-def _mark_parts(axes: Any, seen: int, points: int) -> None:
-    """Lines between seen and held-out images, and their names."""
-    for line in (axes.axhline, axes.axvline):
-        line(seen - 0.5, color=MARK, linewidth=1)
+def _mark_blocks(axes: Any, seen: int, points: int) -> None:
+    """The blocks of seen and of held-out images outlined, and their names."""
+    for start, size in ((0, seen), (seen, points - seen)):
+        axes.add_patch(Rectangle((start - 0.5, start - 0.5), size, size, fill=False, edgecolor=MARK, linestyle="--"))
     middles = [seen / 2, (seen + points) / 2]
     axes.set_xticks(middles, ["seen", "held out"])
     axes.set_yticks(middles, ["seen", "held out"], rotation=90, va="center")

@@ -2,30 +2,96 @@
 
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import max_pool2d
 
 from composcope.diagnosis.kernels import reference_kernels
 from composcope.experiments.run import Run
 from composcope.factors import Latents
-from composcope.measures.error import distance_to_seen, shape_correlation
+from composcope.holdouts import Square
+from composcope.measures.error import shape_correlation
 from composcope.measures.kernel_structure import block_score
 from composcope.measures.kernels import cosine_kernel, heldout_seen_slice, kernel_agreement, overlap_kernel
 from composcope.papers.forced_rendering.base import spread_rows
+from composcope.papers.forced_rendering.similarity.plan import sizes_of
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import label_of
 from composcope.tasks.base import Images
 
-KINDS = ("cosine", "l2", "overlap")
+DARK = 0.7
+OVERLAP = f"overlap above {DARK}"
+KINDS = ("cosine", "l2", OVERLAP)
+"""The paper's three matrices."""
+
+SHOWN = 3
+"""How many points of the inner part of the hole are shown."""
+
+
+def inner_region(run: Run, inner: Square) -> Bool[Tensor, "heldout"]:
+    """Which held-out points are in the inner part of the hole."""
+    return inner.contains(run.split.latents[run.split.mask])
+
+
+def inner_correlation(run: Run, inner: Square) -> float | None:
+    """Correlation of held-out images with the sum of their parts in the inner part of the hole."""
+    superposition = run.diagnosis.superposition
+    if superposition is None or superposition.parts is None:
+        return None
+    return float(superposition.parts.correlations[inner_region(run, inner)].mean())
+
+
+PEAK = 0.5
+"""A bump counts if it is at least this share of the image's maximum: half as dark as the darkest."""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Bumps in some images: how many each has, and which share of all of them lie at the true x or y.
+
+    - `chance`: the share of all pixels that lie within 1 pixel of the true x or y.
+    """
+
+    counts: Int[Tensor, "images"]
+    aligned: float
+    chance: float
+
+    @property
+    def several(self) -> float:
+        """Share of images with at least two bumps."""
+        return (self.counts >= 2).double().mean().item()
+
+
+def peaks(foregrounds: Images, points: Latents) -> Peaks:
+    """Local maxima of at least `PEAK` of the image's maximum, by their place: within 1 pixel of the true x or y?"""
+    images = foregrounds[:, 0]
+    highest = max_pool2d(images[:, None], 3, stride=1, padding=1)[:, 0]
+    threshold = PEAK * images.amax((1, 2), keepdim=True).clamp(min=1e-6)
+    found = (images == highest) & (images >= threshold)
+    rows, columns = torch.arange(images.shape[1]), torch.arange(images.shape[2])
+    near_x = (columns[None, :] - points[:, :1]).abs() <= 1
+    near_y = (rows[None, :] - points[:, 1:2]).abs() <= 1
+    near = near_y[:, :, None] | near_x[:, None, :]
+    aligned = (found & near).sum() / found.sum().clamp(min=1)
+    return Peaks(found.sum((1, 2)), aligned.item(), near.double().mean().item())
+
+
+def inner_peaks(run: Run, inner: Square) -> Peaks:
+    """The bumps of images in the inner part of the hole."""
+    latents = run.split.latents
+    where = inner.contains(latents) & run.split.mask
+    return peaks(run.spec.task.foreground(run.draw()[where]), latents[where])
 
 
 @dataclass(frozen=True)
 class Sums:
     """Some held-out images of the smallest seed beside the sum of their parts, as foregrounds, and all scores.
 
-    - `scores`: one row per run; "sum of parts" is the paper's, also for points more than 2 steps from the edge of the
-      hole; "sum of means" is of the means of seen outputs that share x and of those that share y.
+    - `scores`: one row per run; "sum of parts" is the paper's, in the inner part of the hole, which is where the
+      authors show it, and in the whole hole; "sum of means" is of the means of seen outputs that share x and of those
+      that share y.
     """
 
     code: str
@@ -48,9 +114,9 @@ class Sums:
 def sums(evidence: Evidence) -> Sums:
     """Figure 1d."""
     run = evidence.first("bump")
-    task = run.spec.task
-    spread = spread_rows(run.split.latents, run.split.mask)
-    rows = spread[:: max(1, len(spread) // 2)][:3]  # a diagonal of the hole: corner, middle, corner
+    task, inner = run.spec.task, sizes_of(evidence.preset).inner
+    spread = spread_rows(run.split.latents, inner.contains(run.split.latents), SHOWN)
+    rows = spread[:: SHOWN + 1]  # a diagonal of the inner part of the hole
     x_part, y_part = run.parts_alone(rows)
     drawn = task.foreground(run.draw()[rows])
     return Sums(
@@ -61,24 +127,25 @@ def sums(evidence: Evidence) -> Sums:
         x_part=x_part,
         y_part=y_part,
         correlations=shape_correlation(drawn, x_part + y_part),
-        scores=[_sum_scores(label_of(key), run) for key, runs in evidence.items() for run in runs],
+        scores=[_sum_scores(label_of(key), run, inner) for key, runs in evidence.items() for run in runs],
     )
 
 
-def _sum_scores(code: str, run: Run) -> dict[str, object]:
-    superposition = run.diagnosis.superposition
+def _sum_scores(code: str, run: Run, inner: Square) -> dict[str, object]:
+    superposition, bumps = run.diagnosis.superposition, inner_peaks(run, inner)
     parts, means = (superposition.parts, superposition.means) if superposition else (None, None)
-    heldout = run.split.mask
-    far = distance_to_seen(run.split.latents, heldout, run.spec.task.factors)[heldout] > 2
     return {
         "code": code,
         "seed": run.spec.seed,
+        "sum of parts, inner": inner_correlation(run, inner),
         "sum of parts": parts.correlation if parts else None,
-        "sum of parts, beyond 2 steps": parts.correlations[far].mean().item() if parts and far.any() else None,
         "sum of parts, control": parts.control if parts else None,
         "sum of means": means.correlation if means else None,
         "sum of means, control": means.control if means else None,
         "truth": run.diagnosis.error.heldout_correlation,
+        "images with several bumps, inner": bumps.several,
+        "bumps at the true x or y, inner": bumps.aligned,
+        "the same by chance": bumps.chance,
     }
 
 
@@ -119,8 +186,7 @@ def heldout_similarity(evidence: Evidence) -> HeldoutSimilarity:
     run = evidence.first("bump")
     measured = run.diagnosis.kernels
     held = run.split.mask[measured.rows]
-    hard = overlap_kernel(run.spec.task.foreground(run.draw()[measured.rows]))
-    grams = {"cosine": measured.cosine, "soft overlap": measured.overlap, "overlap above 0.3": hard}
+    grams = {OVERLAP: authors_overlap(run), "cosine": measured.cosine, "soft overlap": measured.overlap}
     similarities = {name: heldout_seen_slice(gram, held) for name, gram in grams.items()}
     kernels = {name: heldout_seen_slice(kernel, held) for name, kernel in run_kernels(run).items()}
     return HeldoutSimilarity(
@@ -131,18 +197,34 @@ def heldout_similarity(evidence: Evidence) -> HeldoutSimilarity:
     )
 
 
+def authors_overlap(run: Run) -> Float[Tensor, "n n"]:
+    """Share of pixels that are dark in both images: below 0.3 in the raw image, that is, foregrounds above 0.7."""
+    return overlap_kernel(run.spec.task.foreground(run.draw()[run.diagnosis.kernels.rows]), DARK)
+
+
+def overlap_agreement(run: Run) -> dict[str, float] | None:
+    """Correlation of the authors' overlap with each kernel; None if no held-out image has a pixel that dark."""
+    held = run.split.mask[run.diagnosis.kernels.rows]
+    overlap = heldout_seen_slice(authors_overlap(run), held)
+    if not overlap.any():
+        return None
+    return {
+        name: kernel_agreement(overlap, heldout_seen_slice(kernel, held)) for name, kernel in run_kernels(run).items()
+    }
+
+
 def _agreement_scores(code: str, run: Run) -> dict[str, object]:
-    """Agreement of the cosines with each kernel, and that of true images."""
-    agreement, true = run.diagnosis.kernels.agreement, true_agreement(run)
+    """Agreement of the cosines with each kernel, that of true images, and that of the authors' overlap."""
+    agreement, true, overlap = run.diagnosis.kernels.agreement, true_agreement(run), overlap_agreement(run) or {}
     row: dict[str, object] = {"code": code, "seed": run.spec.seed}
     for name in true:
-        row |= {name: agreement.get(name), f"{name} (true images)": true[name]}
-    return row | {"overlap above 0.3, binary": agreement.get("overlap binary")}
+        row |= {name: agreement.get(name), f"{name} (true images)": true[name], f"{name} (overlap)": overlap.get(name)}
+    return row
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """Full matrices of the smallest seed, by code and kind, seen points first; and every seed's block scores."""
+    """Full matrices of the smallest seed, by code and kind, seen points first; and every seed's contrasts of blocks."""
 
     seen: int
     grams: dict[str, dict[str, Float[Tensor, "n n"]]]
@@ -163,13 +245,39 @@ def matrices(evidence: Evidence) -> Matrices:
     )
 
 
+def gram_of(run: Run, kind: str) -> Float[Tensor, "n n"]:
+    """A matrix of the run: cosine, distance or soft overlap of foregrounds, or overlap as the authors count it."""
+    return authors_overlap(run) if kind == OVERLAP else getattr(run.diagnosis.kernels, kind)
+
+
 def seen_first(run: Run, kind: str) -> Float[Tensor, "n n"]:
     """A matrix of the run with seen points before held-out ones, each in the grid's order."""
-    kernels = run.diagnosis.kernels
-    gram: Tensor = getattr(kernels, kind)
-    held: Bool[Tensor, "n"] = run.split.mask[kernels.rows]
+    held: Bool[Tensor, "n"] = run.split.mask[run.diagnosis.kernels.rows]
     order = held.long().argsort(stable=True)
-    return gram[order][:, order]
+    return gram_of(run, kind)[order][:, order]
+
+
+def block_contrast(gram: Float[Tensor, "n n"], held: Bool[Tensor, "n"]) -> float | None:
+    """(within - between) / (within + between): mean entries of the blocks seen x seen and held-out x held-out, which
+    count equally and without their diagonals, and of held-out x seen; None for a matrix of zeros.
+
+    >>> block_contrast(torch.tensor([[9.0, 3.0, 1.0], [3.0, 9.0, 1.0], [1.0, 1.0, 9.0]]), torch.tensor([0, 0, 1]) > 0)
+    0.5
+    """
+    between = gram[held][:, ~held].double().mean().item()
+    blocks = [_without_diagonal(gram[part][:, part]) for part in (held, ~held) if part.sum() > 1]
+    within = sum(block.double().mean().item() for block in blocks) / len(blocks)
+    return (within - between) / (within + between) if within + between > 0 else None
+
+
+def _without_diagonal(block: Float[Tensor, "n n"]) -> Float[Tensor, "entries"]:
+    return block[~torch.eye(len(block), dtype=torch.bool)]
+
+
+def contrast(run: Run, kind: str) -> float | None:
+    """The contrast of a matrix's blocks; of distances, which are small between similar images, with its sign turned."""
+    found = block_contrast(gram_of(run, kind), run.split.mask[run.diagnosis.kernels.rows])
+    return -found if found is not None and kind == "l2" else found
 
 
 def blocks(run: Run, kind: str) -> float | None:
@@ -179,4 +287,6 @@ def blocks(run: Run, kind: str) -> float | None:
 
 
 def _block_scores(code: str, run: Run) -> dict[str, object]:
-    return {"code": code, "seed": run.spec.seed, **{f"blocks, {kind}": blocks(run, kind) for kind in KINDS}}
+    row: dict[str, object] = {"code": code, "seed": run.spec.seed}
+    row |= {f"contrast of blocks, {kind}": contrast(run, kind) for kind in KINDS}
+    return row | {"variance explained by a shared x or y, cosine": blocks(run, "cosine")}

@@ -1,4 +1,8 @@
-"""Compiling the kernels with the system's compiler, once per machine and source, and loading them."""
+"""Compiling the kernels with the system's compiler, once per machine and source, and loading them.
+
+Linux on x86 is where they are measured. On aarch64 (Linux) they are tested for correctness in an emulator. macOS on ARM
+should work with Apple's clang but has not been tried; wherever the build fails, PyTorch's convolutions are used.
+"""
 
 import ctypes
 import hashlib
@@ -8,17 +12,30 @@ import platform
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-logger = logging.getLogger("composcope.kernels")
+logger = logging.getLogger("composcope.fastconv")
 
 SOURCES = ("winograd.cpp", "narrow.cpp")
-HEADERS = ("common.h", "product.h", "tiles.h")
-FLAGS = ("-O3", "-march=native", "-std=c++17", "-fPIC", "-shared", "-pthread")
+HEADERS = (
+    "blocks.h",
+    "layer.h",
+    "planes.h",
+    "prefetch.h",
+    "product.h",
+    "threads.h",
+    "tiles.h",
+    "vectors.h",
+    "weights.h",
+)
+# Clang would not fuse all multiplications and additions by itself; GCC does.
+FLAGS = ("-O3", "-std=c++17", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
 TIMEOUT = 300  # seconds
 
 
@@ -28,16 +45,32 @@ class BuildError(RuntimeError):
 
 def load() -> ctypes.CDLL:
     """The compiled kernels, from the cache or built now."""
-    if os.name != "posix" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
-        raise BuildError("this processor has no AVX2")
     try:
+        target_flags()  # refuses a processor before anything is written
         folder = private_folder()
-        path = folder / f"kernels-{fingerprint()}.so"
+        path = folder / f"fastconv-{fingerprint()}.so"
         if not intact(path):
             compile_to(path)
         return declare(ctypes.CDLL(str(path)))
     except (OSError, ValueError, subprocess.SubprocessError, AttributeError) as error:
         raise BuildError(str(error)) from error
+
+
+def target_flags() -> tuple[str, ...]:
+    """The compiler's flags for this processor, or BuildError where there are no kernels for it.
+
+    On x86 the compiler may use what PyTorch uses: `ATEN_CPU_CAPABILITY=avx2` limits the kernels too. NEON belongs to
+    every aarch64, so nothing is asked for there; Apple's clang does not know `-march=native`.
+    """
+    machine = platform.machine().lower()
+    if os.name != "posix":
+        raise BuildError(f"there are no kernels for {platform.system()}")
+    if machine in ("aarch64", "arm64"):
+        return ()
+    capability = torch.backends.cpu.get_cpu_capability()
+    if machine not in ("x86_64", "amd64") or capability not in ("AVX2", "AVX512"):
+        raise BuildError(f"this processor ({machine}) has neither AVX2 nor NEON")
+    return ("-march=native",) if capability == "AVX512" else ("-march=native", "-mno-avx512f")
 
 
 def intact(path: Path) -> bool:
@@ -51,12 +84,14 @@ def intact(path: Path) -> bool:
 def private_folder() -> Path:
     """The folder compiled kernels live in; nobody but the user may write there, since its files are executed."""
     if named := os.environ.get("COMPOSCOPE_CACHE"):
-        folder = Path(named) / "kernels"
+        folder = Path(named) / "fastconv"
+    elif sys.platform == "darwin":
+        folder = Path.home() / "Library" / "Caches" / "composcope" / "fastconv"
     else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "kernels"
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "fastconv"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise BuildError(f"{folder} is not private to this user")
     return folder
 
@@ -65,7 +100,7 @@ def fingerprint() -> str:
     """Hash of all that decides the compiled code: source, flags and processor (the code is for this one only)."""
     here = Path(__file__).parent
     parts = [(here / name).read_bytes() for name in (*HEADERS, *SOURCES)]
-    parts += [" ".join(FLAGS).encode(), processor().encode()]
+    parts += [" ".join((*FLAGS, *target_flags())).encode(), processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
 
 
@@ -89,14 +124,14 @@ def compiler() -> list[str]:
     raise BuildError("no C++ compiler on PATH")
 
 
-def compile_to(path: Path) -> None:
+def compile_to(path: Path, flags: Sequence[str] = ()) -> None:
     """Compile beside the target and rename, so that processes building at once never see half a file."""
     here = Path(__file__).parent
     start = time.perf_counter()
     handle, made = tempfile.mkstemp(prefix="building-", suffix=".so", dir=path.parent)
     os.close(handle)
     try:
-        command = [*compiler(), *FLAGS, *(str(here / name) for name in SOURCES), "-o", made]
+        command = [*compiler(), *FLAGS, *target_flags(), *flags, *(str(here / name) for name in SOURCES), "-o", made]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["no message"]
@@ -113,6 +148,7 @@ def compile_to(path: Path) -> None:
 def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Tell ctypes the kernels' arguments."""
     pointer, shape = ctypes.c_void_p, ctypes.POINTER(ctypes.c_long)
+    library.composcope_lanes.restype = ctypes.c_long
     for name in ("winograd", "narrow"):
         scratch = getattr(library, f"composcope_{name}_scratch")
         scratch.argtypes, scratch.restype = [shape], ctypes.c_long

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from composcope import kernels
-from composcope.kernels import build
+from composcope import fastconv
+from composcope.fastconv import build
 
-needs_kernels = pytest.mark.skipif(not kernels.status().available, reason="no kernels here")
+needs_kernels = pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
 
 TRAIN = """
 import logging, torch
 logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
-from composcope import kernels
-layer = kernels.Conv3x3(16, 16)
+from composcope import fastconv
+layer = fastconv.Conv3x3(16, 16)
 for _ in range(3):
     layer(torch.randn(4, 16, 16, 16)).sum().backward()
-print(kernels.status().available, dict(kernels.used()), kernels.status().reason)
+print(fastconv.status().available, dict(fastconv.used()), fastconv.status().reason)
 """
 
 
@@ -35,13 +35,13 @@ def start(cache: Path, **changes: str) -> "subprocess.Popen[str]":
 def outcome(process: "subprocess.Popen[str]") -> tuple[str, list[str]]:
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    return out.strip(), [line for line in err.splitlines() if "composcope.kernels" in line]
+    return out.strip(), [line for line in err.splitlines() if "composcope.fastconv" in line]
 
 
 @needs_kernels
 def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
     # a compiler that writes slowly what this process has compiled already
-    compiled = build.private_folder() / f"kernels-{build.fingerprint()}.so"
+    compiled = build.private_folder() / f"fastconv-{build.fingerprint()}.so"
     slow = 'while [ "$1" != -o ]; do shift; done; head -c 5000 "$0" > "$2"; sleep 1; cat "$0" > "$2"'
     compiler = shlex.join(["sh", "-c", slow, str(compiled)])
     both = [start(tmp_path, CXX=compiler), start(tmp_path, CXX=compiler)]
@@ -50,7 +50,7 @@ def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
         assert out == "True {'winograd': 3}"
         assert len(notices) <= 1
         assert all("compiled" in line for line in notices)
-    folder = tmp_path / "kernels"
+    folder = tmp_path / "fastconv"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert sorted(path.suffix for path in folder.iterdir()) == [".sha256", ".so"]
     assert outcome(start(tmp_path, PATH="")) == ("True {'winograd': 3}", [])  # no compiler needed any more
@@ -71,13 +71,13 @@ def warned_once(process: "subprocess.Popen[str]", reason: str) -> None:
 
 
 def test_no_compiler(tmp_path):
-    warned_once(start(tmp_path, PATH=str(tmp_path), CXX=""), "no C++ compiler" if kernels.status().available else "")
+    warned_once(start(tmp_path, PATH=str(tmp_path), CXX=""), "no C++ compiler" if fastconv.status().available else "")
 
 
 @needs_kernels
 def test_compiler_fails(tmp_path):
     warned_once(start(tmp_path, CXX="false"), "the compiler failed")
-    assert list((tmp_path / "kernels").iterdir()) == []
+    assert list((tmp_path / "fastconv").iterdir()) == []
 
 
 @needs_kernels
@@ -88,8 +88,8 @@ def test_folder_cannot_be_made(tmp_path):
 
 def test_folder_others_may_write_to_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("COMPOSCOPE_CACHE", str(tmp_path))
-    (tmp_path / "kernels").mkdir()
-    (tmp_path / "kernels").chmod(0o777)
+    (tmp_path / "fastconv").mkdir()
+    (tmp_path / "fastconv").chmod(0o777)
     with pytest.raises(build.BuildError, match="not private"):
         build.private_folder()
 
@@ -107,3 +107,29 @@ def test_an_old_processor_is_refused(monkeypatch):
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "DEFAULT")
     with pytest.raises(build.BuildError, match="AVX2"):
         build.load()
+
+
+@pytest.mark.parametrize("machine", ["aarch64", "arm64"])
+def test_arm_is_admitted_without_flags_its_compilers_may_not_know(machine, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "DEFAULT")
+    assert build.target_flags() == ()
+
+
+def test_kernels_are_limited_where_pytorch_is(monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX2")
+    assert "-mno-avx512f" in build.target_flags()
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX512")
+    assert build.target_flags() == ("-march=native",)
+
+
+def test_other_processors_are_refused(monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(build.BuildError, match="riscv64"):
+        build.target_flags()
+
+
+def test_every_source_file_decides_the_fingerprint():
+    files = {path.name for path in Path(build.__file__).parent.iterdir() if path.suffix in (".h", ".cpp")}
+    assert files == {*build.HEADERS, *build.SOURCES}

@@ -1,4 +1,4 @@
-"""When the kernels are taken and when the library's convolutions are."""
+"""When the kernels are taken and when PyTorch's convolutions are."""
 
 import os
 import subprocess
@@ -10,16 +10,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from composcope import kernels
-from composcope.kernels.rule import best_kernel
+from composcope import fastconv
+from composcope.fastconv.rule import best_kernel
 
-needs_kernels = pytest.mark.skipif(not kernels.status().available, reason="no kernels here")
+needs_kernels = pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
 
 
 def ran(run) -> dict[str, int]:
-    before = kernels.used()
+    before = fastconv.used()
     run()
-    return dict(kernels.used() - before)
+    return dict(fastconv.used() - before)
 
 
 @pytest.fixture
@@ -30,20 +30,22 @@ def x():
 @pytest.fixture
 def conv():
     torch.manual_seed(0)
-    return kernels.Conv3x3(16, 16, relu=True)
+    return fastconv.Conv3x3(16, 16, relu=True)
 
 
 @needs_kernels
 def test_training_takes_the_kernel(conv, x):
     assert ran(lambda: conv(x)) == {"winograd": 1}
-    assert ran(lambda: kernels.Conv3x3(16, 1)(x)) == {"narrow": 1}
-    assert ran(lambda: kernels.Upsample2x(16, 16)(x)) == {"winograd": 1}
+    assert ran(lambda: fastconv.Conv3x3(16, 1)(x)) == {"narrow": 1}
+    assert ran(lambda: fastconv.Upsample2x(16, 16)(x)) == {"winograd": 1}
 
 
-@pytest.mark.parametrize("ours", [kernels.Conv3x3(3, 5), kernels.Upsample2x(3, 5), kernels.Conv3x3(3, 5, bias=False)])
-def test_state_is_the_librarys(ours):
+@pytest.mark.parametrize(
+    "ours", [fastconv.Conv3x3(3, 5), fastconv.Upsample2x(3, 5), fastconv.Conv3x3(3, 5, bias=False)]
+)
+def test_state_is_pytorchs(ours):
     bias = ours.bias is not None
-    if isinstance(ours, kernels.Upsample2x):
+    if isinstance(ours, fastconv.Upsample2x):
         theirs: nn.Module = nn.ConvTranspose2d(3, 5, 4, stride=2, padding=1, bias=bias)
     else:
         theirs = nn.Conv2d(3, 5, 3, padding=1, bias=bias)
@@ -53,29 +55,29 @@ def test_state_is_the_librarys(ours):
     assert torch.equal(ours.eval()(x), theirs(x))
 
 
-def test_initialisation_is_the_librarys():
+def test_initialisation_is_pytorchs():
     torch.manual_seed(1)
-    ours = kernels.Conv3x3(3, 5)
+    ours = fastconv.Conv3x3(3, 5)
     torch.manual_seed(1)
     assert torch.equal(ours.weight, nn.Conv2d(3, 5, 3, padding=1).weight)
     torch.manual_seed(1)
-    up = kernels.Upsample2x(3, 5)
+    up = fastconv.Upsample2x(3, 5)
     torch.manual_seed(1)
     assert torch.equal(up.bias, nn.ConvTranspose2d(3, 5, 4, stride=2, padding=1).bias)
 
 
 def test_switch(conv, x):
-    with kernels.using("torch"):
+    with fastconv.using("torch"):
         assert ran(lambda: conv(x)) == {"torch": 1}
-        with kernels.using("auto"):
-            assert ran(lambda: conv(x)) == {"winograd" if kernels.status().available else "torch": 1}
+        with fastconv.using("auto"):
+            assert ran(lambda: conv(x)) == {"winograd" if fastconv.status().available else "torch": 1}
         assert torch.equal(conv(x), F.conv2d(x, conv.weight, conv.bias, padding=1).relu())
-    with pytest.raises((ValueError, TypeError), match="auto"), kernels.using("fast"):
+    with pytest.raises((ValueError, TypeError), match="auto"), fastconv.using("fast"):
         pass
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_without_gradients_the_library_runs_to_the_last_bit(conv, x, relu):
+def test_without_gradients_pytorch_runs_to_the_last_bit(conv, x, relu):
     conv.relu = relu
     want = F.conv2d(x, conv.weight, conv.bias, padding=1)
     want = want.relu() if relu else want
@@ -93,17 +95,17 @@ def test_other_types_shapes_and_autocast(conv, x):
         assert conv(x).dtype == torch.bfloat16
     assert conv.to("meta")(x.to("meta")).shape == x.shape
     with pytest.raises(RuntimeError, match="channels"):
-        kernels.Conv3x3(3, 16)(x)
+        fastconv.Conv3x3(3, 16)(x)
 
 
 @needs_kernels
 @pytest.mark.parametrize("relu", [False, True])
 def test_double_backward(relu, x):
     torch.manual_seed(0)
-    conv = kernels.Conv3x3(16, 16, relu=relu)
+    conv = fastconv.Conv3x3(16, 16, relu=relu)
 
     def second(mode):
-        with kernels.using(mode):
+        with fastconv.using(mode):
             at = x.clone().requires_grad_()
             (gx,) = torch.autograd.grad(conv(at).square().sum(), at, create_graph=True)
             return torch.autograd.grad(gx.square().sum(), [at, conv.weight])
@@ -138,7 +140,7 @@ def test_forward_mode_and_transforms(conv, x):
     assert torch.func.hessian(lambda a: conv(a).sum())(x[:1, :, :2, :2]).shape == (1, 16, 2, 2) * 2
 
 
-def test_compiled_tracing_sees_the_library(conv, x):
+def test_compiled_tracing_sees_pytorchs(conv, x):
     compiled = torch.compile(conv, backend="eager", fullgraph=True)
     want = F.conv2d(x, conv.weight, conv.bias, padding=1).relu()
     assert torch.equal(compiled(x), want)
@@ -153,18 +155,30 @@ def test_flop_counting_sees_the_convolution(conv, x):
     assert counter.get_total_flops() == 2 * 8 * 16 * 16 * 16 * 16 * 9
 
 
-def test_rule():
-    assert best_kernel("conv3x3", 32, 64, 64, 28, 28) == "winograd"
-    assert best_kernel("conv3x3", 32, 64, 1, 28, 28) == "narrow"
-    assert best_kernel("upsample2x", 32, 64, 64, 14, 14) == "winograd"
-    assert best_kernel("upsample2x", 32, 64, 64, 7, 7) is None
-    assert best_kernel("conv3x3", 1, 64, 64, 7, 7) is None
-    assert best_kernel("conv3x3", 32, 1, 64, 28, 28) is None
+@pytest.mark.parametrize("lanes", [16, 8, 4])
+def test_rule_takes_the_kernels_for_the_authors_layers(lanes):
+    assert best_kernel("conv3x3", 32, 64, 64, 28, 28, lanes) == "winograd"
+    assert best_kernel("conv3x3", 32, 64, 1, 28, 28, lanes) == "narrow"
+    assert best_kernel("upsample2x", 32, 64, 64, 14, 14, lanes) == "winograd"
+
+
+@pytest.mark.parametrize("lanes", [16, 8, 4])
+def test_rule_leaves_to_pytorch_what_would_not_pay(lanes):
+    assert best_kernel("conv3x3", 1, 64, 64, 7, 7, lanes) is None  # transforming the weight costs more
+    assert best_kernel("conv3x3", 32, 1, 64, 28, 28, lanes) is None  # one channel fills no vector
+    assert best_kernel("upsample2x", 32, 64, 64, 5, 5, lanes) is None  # tiles of 5 cover 6 badly
+    assert best_kernel("conv3x3", 1, 2, 2, 8, 8, lanes) is None  # too few values
+
+
+def test_rule_depends_on_lanes():
+    quick = ("upsample2x", 16, 24, 24, 8, 8)  # 24 channels are 3 vectors of 8, and would be padded to 2 of 16
+    assert best_kernel(*quick, 8) == "winograd"
+    assert best_kernel(*quick, 16) is None
 
 
 def test_keeping_memory_is_a_plain_yes_or_no():
-    run = "from composcope import kernels; import torch; print(kernels.keep_memory()); torch.zeros(1 << 24).sum()"
-    source = str(Path(kernels.__file__).parents[2])
+    run = "from composcope import fastconv; import torch; print(fastconv.keep_memory()); torch.zeros(1 << 24).sum()"
+    source = str(Path(fastconv.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", run], env={**os.environ, "PYTHONPATH": source}, capture_output=True, text=True
     )

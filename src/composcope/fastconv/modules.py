@@ -1,11 +1,11 @@
-"""The convolutions as modules, interchangeable with the library's: same parameters, initialisation and state."""
+"""The convolutions as modules, interchangeable with PyTorch's: same parameters, initialisation and state."""
 
 from typing import Any
 
 from torch import Tensor, nn
 
-from composcope.kernels import state
-from composcope.kernels.functional import by_torch, conv3x3, upsample2x
+from composcope.fastconv import state
+from composcope.fastconv.functional import by_torch, conv3x3, upsample2x
 
 
 def prepare(module: nn.Module) -> None:
@@ -24,13 +24,13 @@ class Conv3x3(nn.Conv2d):
         self.relu = relu
 
     def forward(self, x: Tensor) -> Tensor:
-        """In evaluation always the library's, to the last bit."""
+        """In evaluation always PyTorch's, to the last bit."""
         if self.training:
             return conv3x3(x, self.weight, self.bias, self.relu)
         return by_torch("conv3x3", x, self.weight, self.bias, self.relu)
 
     def extra_repr(self) -> str:
-        """As the library's, and whether ReLU follows."""
+        """As PyTorch's, and whether ReLU follows."""
         return super().extra_repr() + (", relu=True" if self.relu else "")
 
 
@@ -44,7 +44,7 @@ class Upsample2x(nn.ConvTranspose2d):
         self.relu = relu
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """In evaluation always the library's, to the last bit; the size is always twice the input's."""
+        """In evaluation always PyTorch's, to the last bit; the size is always twice the input's."""
         if output_size is not None:
             raise ValueError("Upsample2x doubles its input; it takes no output_size")
         if self.training:
@@ -52,5 +52,5 @@ class Upsample2x(nn.ConvTranspose2d):
         return by_torch("upsample2x", x, self.weight, self.bias, self.relu)
 
     def extra_repr(self) -> str:
-        """As the library's, and whether ReLU follows."""
+        """As PyTorch's, and whether ReLU follows."""
         return super().extra_repr() + (", relu=True" if self.relu else "")

@@ -1,4 +1,4 @@
-"""Which convolutions run: the switch, whether the kernels can be had, and a count of what ran."""
+"""Which convolutions run: the switch, whether the kernels are available, and a count of what ran."""
 
 import ctypes
 import logging
@@ -10,13 +10,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-from composcope.kernels.build import BuildError, load
+from composcope.fastconv.build import BuildError, load
 
-logger = logging.getLogger("composcope.kernels")
+logger = logging.getLogger("composcope.fastconv")
 
 Mode = Literal["auto", "torch"]
 
-_mode: ContextVar[Mode] = ContextVar("composcope_kernels", default="auto")
+_mode: ContextVar[Mode] = ContextVar("composcope_fastconv", default="auto")
 _used: Counter[str] = Counter()
 _lock = threading.Lock()
 _loaded: tuple[ctypes.CDLL | None, str] | None = None
@@ -24,15 +24,16 @@ _loaded: tuple[ctypes.CDLL | None, str] | None = None
 
 @dataclass(frozen=True)
 class Status:
-    """Whether the kernels can be had here, and if not, why."""
+    """Whether the kernels are available here, with how many lanes to a vector, and if not, why."""
 
     available: bool
     reason: str = ""
+    lanes: int = 0
 
 
 @contextmanager
 def using(mode: Mode) -> Iterator[None]:
-    """Within: "auto" takes the kernels where they pay, "torch" the library's convolutions only."""
+    """Within: "auto" uses the kernels where they pay, "torch" only PyTorch's convolutions."""
     if mode not in ("auto", "torch"):
         raise ValueError(f'the kernels know "auto" and "torch", not {mode!r}')
     token = _mode.set(mode)
@@ -48,9 +49,9 @@ def mode() -> Mode:
 
 
 def status() -> Status:
-    """Whether the kernels can be had; compiles them if that has not been tried."""
-    found, reason = _load()
-    return Status(found is not None, reason)
+    """Whether the kernels are available; compiles them if that has not been tried."""
+    kernels, reason = _load()
+    return Status(kernels is not None, reason, lanes())
 
 
 def used() -> Counter[str]:
@@ -67,17 +68,25 @@ def count(name: str) -> None:
 
 
 def library() -> ctypes.CDLL | None:
-    """The kernels, or None where they cannot be had (which is said once)."""
+    """The kernels, or None where they are not available (which is logged once)."""
     return _load()[0]
+
+
+def lanes() -> int:
+    """Floats in one of the kernels' vectors, 0 where they are not available."""
+    kernels = library()
+    return 0 if kernels is None else int(kernels.composcope_lanes())
 
 
 def _load() -> tuple[ctypes.CDLL | None, str]:
     global _loaded
+    if _loaded is not None:  # without the lock, since every layer of every step asks
+        return _loaded
     with _lock:
         if _loaded is None:
             try:
                 _loaded = load(), ""
             except BuildError as error:
                 _loaded = None, str(error)
-                logger.warning("training with the library's convolutions, which is slower: %s", error)
+                logger.warning("training with PyTorch's convolutions, which is slower: %s", error)
         return _loaded

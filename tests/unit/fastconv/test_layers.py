@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from composcope import kernels
-from composcope.kernels import functional
+from composcope import fastconv
+from composcope.fastconv import functional
 
-pytestmark = pytest.mark.skipif(not kernels.status().available, reason=f"no kernels: {kernels.status().reason}")
+pytestmark = pytest.mark.skipif(not fastconv.status().available, reason=f"no kernels: {fastconv.status().reason}")
 
 
 @pytest.fixture(autouse=True)
@@ -94,9 +94,9 @@ def test_gradient_agrees_with_finite_differences():
 def test_only_the_wanted_gradients(which):
     parts = made("conv3x3", 4, 16, 16, 12, 12)
     inputs = [t.clone().requires_grad_(wanted) for t, wanted in zip(parts, which, strict=False)]
-    before = kernels.used()
-    kernels.conv3x3(*inputs).backward(parts[3])
-    assert kernels.used() - before == {"winograd": 1}
+    before = fastconv.used()
+    fastconv.conv3x3(*inputs).backward(parts[3])
+    assert fastconv.used() - before == {"winograd": 1}
     want = in_double("conv3x3", *parts)
     for t, wanted, grad in zip(inputs, which, want[1:], strict=True):
         assert (t.grad is not None) == wanted
@@ -106,8 +106,8 @@ def test_only_the_wanted_gradients(which):
 def test_without_bias_and_under_checkpointing():
     x, weight, _, gy = made("conv3x3", 4, 16, 16, 12, 12)
     inputs = [x.requires_grad_(), weight.requires_grad_()]
-    plain = torch.autograd.grad(kernels.conv3x3(*inputs), inputs, gy)
-    again = torch.utils.checkpoint.checkpoint(kernels.conv3x3, *inputs, use_reentrant=False)
+    plain = torch.autograd.grad(fastconv.conv3x3(*inputs), inputs, gy)
+    again = torch.utils.checkpoint.checkpoint(fastconv.conv3x3, *inputs, use_reentrant=False)
     for a, b, c in zip(
         plain,
         torch.autograd.grad(again, inputs, gy),
@@ -154,7 +154,7 @@ def test_layout_of_the_input_does_not_matter(layout):
         "transposed": lambda t: t.transpose(2, 3).contiguous().transpose(2, 3),
     }[layout]
     inputs = [change(x).requires_grad_(), change(weight).requires_grad_(), bias.requires_grad_()]
-    y = kernels.conv3x3(*inputs)
+    y = fastconv.conv3x3(*inputs)
     got = (y, *torch.autograd.grad(y, inputs, change(gy)))
     assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
 
@@ -179,7 +179,7 @@ def test_a_value_not_finite_is_not_hidden(layer, kernel, relu, value):
 
 
 def test_memory_is_freed():
-    layer = nn.Sequential(kernels.Conv3x3(16, 16, relu=True), kernels.Upsample2x(16, 16), kernels.Conv3x3(16, 1))
+    layer = nn.Sequential(fastconv.Conv3x3(16, 16, relu=True), fastconv.Upsample2x(16, 16), fastconv.Conv3x3(16, 1))
     x = torch.randn(8, 16, 32, 32)
 
     def step() -> None:
@@ -193,16 +193,16 @@ def test_memory_is_freed():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # kilobytes
 
 
-def test_the_loss_curve_is_the_librarys():
+def test_the_loss_curve_is_pytorchs():
     def curve(mode: str) -> Tensor:
         torch.manual_seed(3)
         model = nn.Sequential(
-            kernels.Upsample2x(16, 16, relu=True), kernels.Conv3x3(16, 16, relu=True), kernels.Conv3x3(16, 1)
+            fastconv.Upsample2x(16, 16, relu=True), fastconv.Conv3x3(16, 16, relu=True), fastconv.Conv3x3(16, 1)
         )
         optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
         x, y = torch.randn(8, 16, 14, 14), torch.rand(8, 1, 28, 28)
         losses = []
-        with kernels.using(mode):
+        with fastconv.using(mode):
             for _ in range(40):
                 optimiser.zero_grad()
                 loss = F.mse_loss(model(x), y)
@@ -211,7 +211,7 @@ def test_the_loss_curve_is_the_librarys():
                 losses.append(loss.detach())
         return torch.stack(losses)
 
-    before = kernels.used()
+    before = fastconv.used()
     ours = curve("auto")
-    assert set(kernels.used() - before) == {"winograd", "narrow"}
+    assert set(fastconv.used() - before) == {"winograd", "narrow"}
     assert torch.allclose(ours, curve("torch"), rtol=1e-4)

@@ -1,7 +1,8 @@
-"""The convolutions as functions: the kernel in training where it pays, otherwise the library's."""
+"""The convolutions as functions: the kernel in training where it pays, otherwise PyTorch's."""
 
 import ctypes
 import threading
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from composcope.kernels import state
-from composcope.kernels.rule import best_kernel
+from composcope.fastconv import state
+from composcope.fastconv.rule import best_kernel
 
 Layer = Literal["conv3x3", "upsample2x"]
 
@@ -28,19 +29,24 @@ def upsample2x(x: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool
 
 
 def _layer(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    # first of all, so that torch.compile traces the library's convolution and nothing else
+    # first of all, so that torch.compile traces PyTorch's convolution and nothing else
     if torch.compiler.is_compiling() or not _learns(x, weight, bias):
         return by_torch(layer, x, weight, bias, relu)
     kernel = _choose(layer, x, weight, bias)
     state.count(kernel or "torch")
     if kernel is None:
         return by_torch(layer, x, weight, bias, relu)
+    return by_kernel(layer, kernel, x, weight, bias, relu)
+
+
+def by_kernel(layer: Layer, kernel: str, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    """The layer by a kernel, whether or not it pays."""
     y: Tensor = _Kernel.apply(x, weight, bias, relu, layer, kernel)
     return y
 
 
 def by_torch(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    """The same by the library."""
+    """The same by PyTorch."""
     if layer == "conv3x3":
         y = F.conv2d(x, weight, bias, padding=1)
     else:
@@ -54,7 +60,7 @@ def _learns(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
-    """The kernel's name, or None for the library."""
+    """The kernel's name, or None for PyTorch's."""
     if state.mode() != "auto" or not _plain(x, weight, bias) or x.dim() != 4 or x.numel() == 0:
         return None
     n, c, h, w = x.shape
@@ -63,11 +69,11 @@ def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str
     if (
         weight.shape[cols : cols + 1] != (c,)
         or weight.shape[2:] != (size, size)
-        or not (bias is None or len(bias) == k)
+        or not (bias is None or bias.shape == (k,))
     ):
-        return None  # the library says what is wrong
-    kernel = best_kernel(layer, n, c, k, h, w)
-    return kernel if kernel and state.library() is not None else None
+        return None  # PyTorch says what is wrong
+    lanes = state.lanes()
+    return best_kernel(layer, n, c, k, h, w, lanes) if lanes else None
 
 
 def _plain(*tensors: Tensor | None) -> bool:
@@ -78,7 +84,7 @@ def _plain(*tensors: Tensor | None) -> bool:
 
 
 def _has_floats(t: Tensor) -> bool:
-    if type(t) not in (Tensor, torch.nn.Parameter) or t.dtype != torch.float32 or t.device.type != "cpu":
+    if type(t) not in (Tensor, torch.nn.Parameter) or t.dtype != torch.float32 or not t.is_cpu:
         return False
     try:
         return t.layout == torch.strided and not t.is_neg() and t.data_ptr() is not None
@@ -100,7 +106,7 @@ def _transformed() -> bool:
 
 
 class _Kernel(torch.autograd.Function):
-    """One layer by a kernel; its gradient by the kernel too, or by the library where it must be differentiable."""
+    """One layer by a kernel; its gradient by the kernel too, or by PyTorch where it must be differentiable."""
 
     @staticmethod
     def forward(
@@ -133,18 +139,28 @@ class _Kernel(torch.autograd.Function):
 
 
 def _call(kernel: str, step: str, x: Tensor, y: Tensor, layer: Layer, *arguments: Tensor | bool | None) -> None:
+    n, c, h, w = x.shape
+    run, shape, size = _prepared(kernel, step, n, c, y.shape[1], h, w, layer == "upsample2x", torch.get_num_threads())
+    passed = [a.data_ptr() if isinstance(a, Tensor) else a for a in (*arguments, _scratch(size))]
+    run(shape, *passed)
+
+
+@lru_cache(maxsize=256)
+def _prepared(kernel: str, step: str, *sizes: int) -> tuple[Any, Any, int]:
+    """The compiled function, its description of the layer and the working memory it needs; the same in every step."""
     library = state.library()
     assert library is not None
-    n, c, h, w = x.shape
-    shape = (ctypes.c_long * 7)(n, c, y.shape[1], h, w, layer == "upsample2x", torch.get_num_threads())
-    scratch = _scratch(getattr(library, f"composcope_{kernel}_scratch")(shape))
-    passed = [a.data_ptr() if isinstance(a, Tensor) else a for a in (*arguments, scratch)]
-    getattr(library, f"composcope_{kernel}_{step}")(shape, *passed)
+    shape = (ctypes.c_long * 7)(*sizes)
+    return (
+        getattr(library, f"composcope_{kernel}_{step}"),
+        shape,
+        getattr(library, f"composcope_{kernel}_scratch")(shape),
+    )
 
 
 def _scratch(size: int) -> Tensor:
     """The thread's working memory: a few megabytes, kept, since fresh pages cost more than the transforms in them."""
-    if (kept := getattr(_local, "scratch", None)) is None or len(kept) < size:
+    if (kept := getattr(_local, "scratch", None)) is None or kept.shape[0] < size:
         _local.scratch = kept = torch.empty(size, dtype=torch.float32)
     return kept
 

@@ -1,0 +1,20 @@
+"""Convolutions that train faster than PyTorch's on a CPU, with PyTorch's wherever they would not."""
+
+from composcope.fastconv.functional import conv3x3, upsample2x
+from composcope.fastconv.memory import keep_memory
+from composcope.fastconv.modules import Conv3x3, Upsample2x, prepare
+from composcope.fastconv.state import Mode, Status, status, used, using
+
+__all__ = [
+    "Conv3x3",
+    "Mode",
+    "Status",
+    "Upsample2x",
+    "conv3x3",
+    "keep_memory",
+    "prepare",
+    "status",
+    "upsample2x",
+    "used",
+    "using",
+]
