@@ -33,7 +33,7 @@ def drawing(images: torch.Tensor) -> Run:
 
 @pytest.mark.parametrize("preset", [TINY, QUICK], ids=lambda preset: preset.name)
 def test_plans_take_their_runs_from_all_amounts(preset):
-    base = plan.with_and_without_volume(preset)[plan.ALL_BUMPS]
+    base = plan.with_and_without(preset)[plan.ALL_BUMPS]
     every_amount = {**plan.all_amounts(preset), plan.ALL_BUMPS: base}
     for panel in stripes.PANELS:
         assert panel.plan(preset).items() <= every_amount.items()
@@ -108,15 +108,15 @@ def test_figure_4b_draws_images_and_a_dot_per_seed(gather):
 
 
 def test_figure_4d_has_a_row_per_kind_of_run_and_outlines_the_hole(gather):
-    even = evenness_both_ways(gather(plan.with_and_without_volume))
+    even = evenness_both_ways(gather(plan.with_and_without))
     figure = drawn(PANEL["4d"], even)
     maps = [axes for axes in figure.axes if axes.images]
     assert len(maps) == 6 * 4 + 1
     assert all(outlines(axes) == [(MARK.lower(), True)] for axes in maps)
     labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().endswith("\n\ny")]
-    kinds = ("stripes + 20", "20 bumps", "bumps of figure 2")
+    kinds = ("stripes + 20", "20 bumps", "all bumps")
     assert labels == [f"{kind}\n{way}\n\ny" for kind in kinds for way in ("differences", "exact")]
-    assert [row["runs"] for row in even.table()][-2:] == ["bumps of figure 2, exact", "true images"]
+    assert [row["runs"] for row in even.table()][-2:] == ["all bumps, exact", "true images"]
     by_differences, by_derivatives = even.maps["20 bumps, differences"], even.maps["20 bumps, exact"]
     assert (by_differences.method, by_derivatives.method) == ("differences", "exact")
 

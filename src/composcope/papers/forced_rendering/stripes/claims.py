@@ -131,7 +131,7 @@ CLAIMS = (
         "bumps alone.",
         source="Sec. 4.2, Fig. 4d",
         figures=("4d",),
-        plan=plan.with_and_without_volume,
+        plan=plan.with_and_without,
         primary=(
             Part(
                 "gap of log10 volume by differences between held-out and seen points, last hidden layer, with stripes",

@@ -32,7 +32,7 @@ PANELS = (
         see="How even the colour is, above all across the line around held-out (x, y), down to the image; by "
         "differences on the grid, as in the paper, and exactly. The number is the spread: the standard deviation of "
         "log10 volume over the grid without its border, mean over seeds.",
-        plan=plan.with_and_without_volume,
+        plan=plan.with_and_without,
         numbers=evenness_both_ways,
         draw=drawing.draw_volume,
     ),

@@ -115,24 +115,15 @@ def with_most(preset: Preset) -> Plan:
     return _plan(preset, most_bumps(preset))
 
 
-def none_and_most(preset: Preset) -> Plan:
-    """All stripes, without bumps and with the most."""
-    return _plan(preset, stripes_alone(preset), most_bumps(preset))
+ALL_BUMPS = "all bumps"
+"""The key of the base runs, those of figure 2, trained on all seen bumps or draws of them."""
 
 
 def with_and_without(preset: Preset) -> Plan:
-    """The most bumps, with stripes and without."""
-    return _plan(preset, most_bumps(preset), bumps_alone(preset))
-
-
-ALL_BUMPS = "bumps of figure 2"
-"""The key of the base runs, trained on draws of all seen bumps."""
-
-
-def with_and_without_volume(preset: Preset) -> Plan:
-    """The most bumps with stripes, as many alone, and the base run, which the paper compares with."""
+    """The most bumps with stripes, as many alone, and the base runs, which the paper compares with."""
     seeds = base_sizes_of(preset).seeds
-    return {**with_and_without(preset), ALL_BUMPS: tuple(base_spec(preset, "bump", seed) for seed in seeds)}
+    base: Plan = {ALL_BUMPS: tuple(base_spec(preset, "bump", seed) for seed in seeds)}
+    return {**_plan(preset, most_bumps(preset), bumps_alone(preset)), **base}
 
 
 def few_and_without(preset: Preset) -> Plan:
