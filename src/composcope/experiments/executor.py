@@ -16,8 +16,9 @@ from typing import Any
 
 from composcope.errors import ComposcopeError, RunFailed
 from composcope.experiments.diagnose_runs import measure_run
+from composcope.experiments.machine import using_threads
 from composcope.experiments.plugins import load_plugin
-from composcope.experiments.run import run, using_threads
+from composcope.experiments.run import run
 from composcope.experiments.spec import NotComposition, Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import total_steps

@@ -1,28 +1,24 @@
 """One run: train what a spec describes, and open the result."""
 
 import logging
-import os
-import platform
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-import composcope
 from composcope.diagnosis import Diagnosis, diagnose
 from composcope.diagnosis.errors import PointErrors, mean_errors, mean_over, point_errors
 from composcope.diagnosis.points import grid_split
 from composcope.diagnosis.superposition import code_columns, parts_alone
 from composcope.errors import BadInput, RunFailed
+from composcope.experiments.machine import provenance_of, usable_device, using_threads
 from composcope.experiments.spec import Spec, warn_unless_composition
 from composcope.experiments.store import Damaged, Store
 from composcope.factors import Latents
-from composcope.fastconv import Mode, status, used, using
+from composcope.fastconv import Mode, used, using
 from composcope.holdouts import Split
 from composcope.randomness import generator, seeded
 from composcope.tasks.base import Images
@@ -337,47 +333,3 @@ def drawing_part(spec: Spec, module: nn.Module) -> nn.Module:
 def outputs(module: nn.Module, inputs: Tensor, chunk: int = 256) -> Tensor:
     """The module's outputs for many inputs, in bounded memory."""
     return torch.cat([module(part) for part in inputs.split(chunk)])
-
-
-def provenance_of(device: str, threads: int) -> dict[str, Any]:
-    """What a run's numbers may depend on beyond its spec."""
-    return {
-        "composcope": composcope.__version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "processor": torch.backends.cpu.get_cpu_capability(),
-        "lanes": status().lanes,
-        "cores": os.cpu_count(),
-        "threads": threads,
-        "device": device,
-        "dtype": "float32",
-    }
-
-
-def source_commit() -> str:
-    """The commit of the source that is running, if it is in a git checkout; otherwise empty."""
-    with suppress(OSError, subprocess.SubprocessError):
-        command = ["git", "-C", str(Path(composcope.__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
-    return ""
-
-
-@contextmanager
-def using_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def usable_device(name: str) -> torch.device:
-    """The device, or BadInput that says why it cannot be used."""
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-        return device
-    except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"device = {name!r} cannot be used here: {str(error).splitlines()[0]}") from None

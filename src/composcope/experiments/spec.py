@@ -64,7 +64,7 @@ class Spec:
         check_part("task", task.to_dict)
         check_part("holdout", lambda: split(task, self.holdout))
         check_part("sampling", lambda: self.sampling.check(task, self.holdout))
-        examples = self.sampling.sorts(task)
+        examples = self.sampling.example_latents(task)
         check_part("sampling", lambda: _check_finite(task.render(examples)))
         check_part("encoding", lambda: self.encoding.check(task.factors))
         sizes = check_part("encoding", lambda: self.encoding.code_sizes(task.factors))

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from composcope.components import nearest
 from composcope.errors import BadInput, RunFailed
-from composcope.experiments.run import train_spec, using_threads
+from composcope.experiments.machine import using_threads
+from composcope.experiments.run import train_spec
 from composcope.experiments.spec import Spec, read_toml
 from composcope.fastconv import Mode, using
 

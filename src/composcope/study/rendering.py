@@ -7,8 +7,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from composcope.experiments.machine import using_threads
 from composcope.experiments.plugins import load_plugin
-from composcope.experiments.run import using_threads
 from composcope.experiments.store import Store
 from composcope.study.evidence import RunCache
 from composcope.study.panel import RenderedPanel, render

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from composcope.errors import BadInput
 from composcope.experiments.executor import Outcome, run_all, workload
-from composcope.experiments.run import source_commit
+from composcope.experiments.machine import source_commit
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.experiments.sweep import estimate_seconds

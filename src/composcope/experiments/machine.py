@@ -1,0 +1,59 @@
+"""What a run uses of the machine: a device, threads, and what of it the numbers may depend on."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import composcope
+from composcope.errors import BadInput
+from composcope.fastconv import status
+
+
+def provenance_of(device: str, threads: int) -> dict[str, Any]:
+    """What a run's numbers may depend on beyond its spec."""
+    return {
+        "composcope": composcope.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
+        "lanes": status().lanes,
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "device": device,
+        "dtype": "float32",
+    }
+
+
+def source_commit() -> str:
+    """The commit of the source that is running, if it is in a git checkout; otherwise empty."""
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", str(Path(composcope.__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    return ""
+
+
+@contextmanager
+def using_threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def usable_device(name: str) -> torch.device:
+    """The device, or BadInput that says why it cannot be used."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+        return device
+    except (RuntimeError, AssertionError) as error:
+        raise BadInput(f"device = {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
