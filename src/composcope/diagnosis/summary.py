@@ -2,9 +2,7 @@
 
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.tables import Table, layer_table, tables
-from composcope.diagnosis.text import number, table
-
-__all__ = ["number", "summary"]  # number: until the report moves
+from composcope.diagnosis.text import table
 
 
 def summary(diagnosis: Diagnosis) -> str:

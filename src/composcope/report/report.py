@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from composcope import __version__
-from composcope.diagnosis.summary import number
+from composcope.diagnosis.text import number
 from composcope.errors import RunFailed
 from composcope.experiments.run import Run
 from composcope.experiments.spec import Spec
