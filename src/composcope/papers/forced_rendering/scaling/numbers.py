@@ -31,12 +31,13 @@ def over_seeds(bounds: Sequence[Bounds]) -> Summary:
     """The mean over seeds; the mean of the lower bounds if one has no upper bound, and vice versa."""
     open_above = any(math.isinf(bound.high) for bound in bounds)
     open_below = any(math.isinf(bound.low) for bound in bounds)
-    mean, low, high = interval([bound.low if open_above else bound.high for bound in bounds])
-    if mean is None or low is None or high is None or (open_above and open_below):
+    if not bounds or (open_above and open_below):
         return Summary("?")
+    mean, low, high = interval([bound.low if open_above else bound.high for bound in bounds])
+    assert mean is not None
     if open_above or open_below:
         return Summary(">=" if open_above else "<=", mean)
-    return Summary("", mean, low, high)
+    return Summary("", mean, math.nan if low is None else low, math.nan if high is None else high)
 
 
 def exponent(sizes: Sequence[int], thresholds: Sequence[Bounds]) -> Bounds:
