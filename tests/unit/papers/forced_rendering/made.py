@@ -75,7 +75,7 @@ def made_layer(
     if probe is not None and beyond is not None:
         probes = {name: ProbeScore("R2", 1.0, probe - d, beyond - d) for name, d in (("x", 0.0), ("y", 0.1))}
     differences = replace(geometry, method="differences")
-    return LayerDiagnosis("made", "", (2,), geometry, probes, None, None, None, differences)
+    return LayerDiagnosis("made", "", (2,), geometry, probes, None, None, None, differences=differences)
 
 
 def layered_run(seed: int, trained: list[LayerDiagnosis], untrained: list[LayerDiagnosis] | None = None) -> Run:
