@@ -21,8 +21,12 @@ SURFACE = {
     "diagnose": {"decoder", "--spec", "--weights", "--pick", "--out", "--store", "--plugin"},
     "measure": {"run_ids", "--store", "--plugin"},
     "doctor": {"--store"},
+    "studies": {"--plugin"},
     "reproduce": {
         "figures",
+        "--study",
+        "--kernels",
+        "--redraw",
         "--preset",
         "--seeds",
         "--workers",
@@ -33,8 +37,8 @@ SURFACE = {
         "--dry-run",
         "--no-train",
     },
-    "claims": {"--preset", "--seeds", "--store", "--plugin"},
-    "report": {"--preset", "--seeds", "--store", "--out", "--plugin"},
+    "claims": {"--study", "--evidence", "--preset", "--seeds", "--store", "--plugin"},
+    "report": {"--study", "--preset", "--seeds", "--store", "--out", "--plugin"},
     "explore": {"run_ids", "--store", "--out", "--plugin"},
 }
 

@@ -91,7 +91,7 @@ def perfect_run(holdout, seed: int, volume_inside: float) -> Run:
     volume = torch.where(inside, geometry.volume * volume_inside, geometry.volume)
     layers = {"image": SimpleNamespace(geometry=SimpleNamespace(volume=volume))}
     blurred = task.render(task.grid()) * 0.9
-    answers = {"draw": lambda self, latents=None: blurred, "reader": None}
+    answers = {"draw": lambda self, latents=None: blurred, "reader": None, "draws": True}
     return made_run(spec, diagnosis=SimpleNamespace(layers=layers), **answers)
 
 
