@@ -177,10 +177,12 @@ def test_lines_stand_where_their_values_are():
 
 def test_a_strip_shades_the_claimed_side():
     above = strip([0.7, 0.9], 0.7, 0.9, 0.5, ">")
-    assert above.start == above.threshold < min(above.dots)
+    assert above.start == above.thresholds[0] < min(above.dots)
     below = strip([0.7, 0.9], 0.7, 0.9, 0.5, "<")
     assert below.start == 0
-    assert below.extent == below.threshold
+    assert below.extent == below.thresholds[0]
+    within = strip([-0.1, 0.1], -0.2, 0.2, 0.5, "within")
+    assert [within.start, within.start + within.extent] == pytest.approx(within.thresholds)
     assert strip([], None, None, 0.5, ">") is None
 
 
