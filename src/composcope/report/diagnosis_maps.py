@@ -9,10 +9,10 @@ from torch import Tensor
 
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.oracles import KINDS
 from composcope.report.maps import MOST, NOTHING, levels, outline, packed_map, plane, upright
 from composcope.report.page import packed
 from composcope.report.samples import Samples, packed_images
+from composcope.verdict import KINDS
 
 SMALLEST_SHARE = 1e-4  # of the largest error; smaller errors look the same
 UNITS = 4  # whose tuning is shown in each layer
@@ -21,7 +21,9 @@ LEAST_LIMIT = 0.3  # of the scale of log10 volumes, so that noise does not look 
 
 def diagnosis_maps(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
     """Every map, by the name under which the page draws it."""
-    data: dict[str, Any] = {"error": _error(diagnosis), "kernel": _kernel(diagnosis, samples)}
+    data: dict[str, Any] = {"error": _error(diagnosis)}
+    if len(diagnosis.kernels.rows):
+        data["kernel"] = _kernel(diagnosis, samples)
     if samples is not None:
         data["samples"] = packed_images(samples)
         if len(samples.heldout) == diagnosis.points:
@@ -47,7 +49,9 @@ def _classes(diagnosis: Diagnosis, samples: Samples) -> dict[str, Any] | None:
         return None
     names = list(KINDS)
     over = torch.full((diagnosis.points,), NOTHING, dtype=torch.uint8)
-    over[samples.heldout] = torch.tensor([names.index(name) for name in diagnosis.verdict.classes], dtype=torch.uint8)
+    over[samples.heldout] = torch.tensor(
+        [names.index(name) if name else NOTHING for name in diagnosis.verdict.classes], dtype=torch.uint8
+    )
     if len(diagnosis.sizes) > 2 or max(diagnosis.sizes) > MOST:
         return None  # classes have no mean
     return packed(upright(plane(over, diagnosis.sizes)).numpy())
