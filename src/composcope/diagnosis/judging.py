@@ -11,7 +11,7 @@ from composcope.diagnosis.truth import additive_cross
 from composcope.measures.grid import grid_index
 from composcope.tasks.base import Images, Task
 from composcope.verdict import Verdict, judge
-from composcope.verdict.judge import MOST_CANDIDATES
+from composcope.verdict.judgement import MOST_CANDIDATES
 from composcope.verdict.residuals import scaling_axes
 
 # As many images are drawn twice to see whether the module is random.

@@ -47,7 +47,8 @@ class TableTask(Task):
       (n, height, width).
     - `polarity`: "bright" for objects brighter than the background, "dark" for darker ones: the sign of foregrounds.
     - `background`: an empty image: one value, one per channel, or a whole image (channels, height, width). By default
-      it is learned: for each channel the median of the pixels at the images' borders, which objects seldom cover.
+      it is learned: for each channel the median of the pixels at the images' borders, which objects seldom cover, or 0
+      (dark: 1) or the least (dark: greatest) value, if one of these is within 1 % of the images' range.
     """
 
     latents: Array
@@ -103,7 +104,15 @@ class TableTask(Task):
         border = torch.ones(self.images.shape[2:], dtype=torch.bool)
         border[1:-1, 1:-1] = False
         pixels = (whole if len(whole) else self.images)[:, :, border]
-        return pixels.transpose(0, 1).flatten(1).median(1).values[:, None, None]
+        median = pixels.transpose(0, 1).flatten(1).median(1).values
+        # Objects that fade out, as bumps do, leave a little everywhere: an extreme value nearby is the background.
+        channels = self.images.transpose(0, 1).flatten(1)
+        nearby = 0.01 * (channels.max() - channels.min())
+        extreme = channels.amax(1) if self.dark else channels.amin(1)
+        usual = torch.full_like(median, 1.0 if self.dark else 0.0)
+        for value in (extreme, usual):
+            median = torch.where((median - value).abs() <= nearby, value, median)
+        return median[:, None, None]
 
     @property
     def _given_background(self) -> Tensor | None:

@@ -21,7 +21,7 @@ from composcope.verdict.residuals import world_of
 # Multiplications of images with candidates, about 3 s on one core. At least this many images are judged even so.
 MOST_PRODUCTS, LEAST_JUDGED = 1e11, 200
 MOST_CANDIDATES = 20_000
-CONTROLS = 256
+CONTROLS = 128
 
 
 @dataclass(frozen=True)
