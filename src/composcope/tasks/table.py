@@ -57,7 +57,7 @@ class TableTask(Task):
     polarity: Literal["dark", "bright"] = "bright"
     file: str | None = None
     sha256: str | None = None
-    background: Array | None = None
+    background: Array | None = None  # type: ignore[assignment]  # set when the table is made
 
     def __post_init__(self) -> None:
         if self.images.ndim == 3:
@@ -154,8 +154,10 @@ class TableTask(Task):
         # Written under a temporary name and renamed, so that an interrupted save leaves no damaged table behind.
         temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
         given = self._given_background
-        more = {} if given is None else {"background": given.numpy()}
-        np.savez(temporary, latents=self.latents.numpy(), images=self.images.numpy(), factors=np.array(factors), **more)
+        arrays = {"latents": self.latents.numpy(), "images": self.images.numpy(), "factors": np.array(factors)}
+        if given is not None:
+            arrays["background"] = given.numpy()
+        np.savez(temporary, **arrays)  # type: ignore[arg-type]
         digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
         os.replace(temporary, path)
         return replace(self, file=str(path), sha256=digest)

@@ -1,6 +1,5 @@
 """The verdict: what a decoder does on held-out combinations, beside what it does on seen ones."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -201,7 +200,7 @@ def _shares(draws: Sequence[Placed]) -> dict[str, float]:
 
 def _kind(shares: dict[str, float]) -> str:
     """What the most images do; of equally many, the first in `KINDS`."""
-    total: Counter[str] = Counter()
+    total = dict.fromkeys(KINDS.values(), 0.0)
     for name, kind in KINDS.items():
         total[kind] += shares[name]
     return max(total, key=lambda kind: total[kind])

@@ -88,9 +88,9 @@ def oracle_images(
     images["additive"] = torch.where(heldout[:, None, None, None], added, truth)
     if cross is not None:
         images["additive cross"] = torch.where(heldout[:, None, None, None], cross, truth)
-    for row, beside in nearest(index[heldout], index[~heldout], factors):
-        if len(beside):
-            images["nearest seen"][held[row]] = seen[beside[0]]
+    for row, closest in nearest(index[heldout], index[~heldout], factors):
+        if len(closest):
+            images["nearest seen"][held[row]] = seen[closest[0]]
     for row, beside in neighbours(index[heldout], index[~heldout]):
         for members in beside:
             if len(members):

@@ -87,8 +87,8 @@ def pixels(world: World, rows: Int[Tensor, "n"]) -> Pixels:
 def left(target: Pixels, reference: Pixels, free_scale: bool) -> Float[Tensor, "n"]:
     """min over a >= 0 of |f - a r|^2 / |f|^2 row by row, or with a = 1; NaN where the reference is."""
     overlap = (target * reference).sum(1, dtype=torch.float64)
-    energies = [images.square().sum(1, dtype=torch.float64) for images in (target, reference)]
-    return _residual(overlap, *energies, free_scale)
+    energy, norm = (images.square().sum(1, dtype=torch.float64) for images in (target, reference))
+    return _residual(overlap, energy, norm, free_scale)
 
 
 def _residual(overlap: Tensor, energy: Tensor, reference: Tensor, free_scale: bool) -> Tensor:
