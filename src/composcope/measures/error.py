@@ -69,8 +69,10 @@ def shape_correlation(images: Float[Tensor, "n ..."], truth: Float[Tensor, "n ..
     >>> shape_correlation(a, torch.tensor([[5.0, 4.0, 3.0], [0.0, 1.0, 2.0]])).round(decimals=6).tolist()
     [-1.0, 0.0]
     """
-    a, b = (_centred(pixels.flatten(1).double()) for pixels in (images, truth))
-    return (a * b).sum(1)
+    # Some rows at a time: in double precision all of them would need several times the memory of the images.
+    parts = zip(images.flatten(1).split(256), truth.flatten(1).split(256), strict=True)
+    products = [(_centred(a.double()) * _centred(b.double())).sum(1) for a, b in parts]
+    return torch.cat(products) if products else torch.zeros(0, dtype=torch.float64)
 
 
 def _centred(pixels: Float[Tensor, "n pixels"]) -> Float[Tensor, "n pixels"]:

@@ -78,7 +78,7 @@ def diagnosis_part(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, A
         "blank_value": diagnosis.error.blank_mse,
         "distance": distance_chart(diagnosis),
         "samples": sample_labels(diagnosis, samples),
-        "kernel_points": kernel_points(diagnosis),
+        "kernel_points": kernel_points(diagnosis) if len(diagnosis.kernels.rows) else "",
         "layers": layer_table(diagnosis),
         "charts": charts(diagnosis),
         "method": methods(diagnosis).replace("differences", "by differences on the grid"),

@@ -17,8 +17,9 @@ from composcope.verdict.oracles import Images, Latents
 from composcope.verdict.placing import Placed, place, recognised, within_one_step
 from composcope.verdict.residuals import world_of
 
-# Multiplications of images with candidates, about 3 s on one core. At least this many images are judged even so.
-MOST_PRODUCTS, LEAST_JUDGED = 1e11, 200
+# Multiplications of pixels when images are compared with candidates, about a second on one core. At least this many
+# images are judged even so.
+MOST_PRODUCTS, LEAST_JUDGED = 2e10, 200
 MOST_CANDIDATES = 20_000
 CONTROLS = 128
 
