@@ -30,8 +30,9 @@ def diagnosis_maps(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, A
             held = plane(samples.heldout.double(), diagnosis.sizes) >= 0.5
             data["outline"] = "" if held.shape[-1] == 1 else outline(held)
             data["classes"] = _classes(diagnosis, samples)
-    data["volumes"] = _volumes(diagnosis)
-    data["tuning"] = _tuning(diagnosis)
+    if diagnosis.layers:
+        data["volumes"] = _volumes(diagnosis)
+        data["tuning"] = _tuning(diagnosis)
     return {name: value for name, value in data.items() if value}
 
 
