@@ -134,8 +134,8 @@ def test_the_summary_puts_the_verdict_first():
     assert lines[6].split() == ["x", "0%", "0%", "100%"]
     assert lines[9].split() == ["error", "seen", "held-out"]
     assert lines[10].split() == ["MSE", "0.000", "0.031"]
-    assert lines[6].split()[:5] == ["MSE", "of", "a", "blank", "image"]
-    assert lines[6].split()[-1] == "0.031"
+    assert lines[11].split()[:5] == ["MSE", "of", "a", "blank", "image"]
+    assert lines[11].split()[-1] == "0.031"
     assert any(line.startswith("held-out images against") for line in lines)
     assert any(line.startswith("layers (geometry: differences and exact") for line in lines)
     assert lines[-2] == "notes"
