@@ -20,7 +20,8 @@ from composcope.measures import complexity, error, geometry, kernels, linear_fac
 from composcope.measures.gram import gram_matrix
 from composcope.measures.kernel_fits import fit_outputs
 from composcope.measures.kernel_structure import block_score, kernel_terms, schmidt
-from composcope.oracles import oracle_images, verdict
+from composcope.verdict import judge
+from composcope.verdict.oracles import oracle_images
 
 ROWS = 28
 
@@ -113,7 +114,7 @@ def costs(factors: list[Factor], grid: Tensor, heldout: Tensor, images: Tensor) 
     layer_gram = gram_matrix(layer)
     rng = torch.Generator().manual_seed(0)
     return {
-        "verdict": lambda: verdict(drawn, images, grid, heldout, factors, images),
+        "verdict": lambda: judge(drawn, images, grid, heldout, factors, images),
         "SSIM": lambda: error.ssim_error(drawn, images),
         "cosine Gram": lambda: kernels.cosine_kernel(drawn),
         "soft overlap Gram": lambda: kernels.soft_overlap_kernel(drawn),

@@ -19,7 +19,7 @@ PAGE = [
     {"components"},
     {"tasks", "fastconv", "terminal"},
     {"holdouts", "encodings", "decoders", "measures"},
-    {"oracles"},
+    {"verdict"},
     {"sampling", "penalties", "activations"},
     {"training"},
     {"diagnosis"},

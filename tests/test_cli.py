@@ -18,7 +18,7 @@ SURFACE = {
     "sweep": {"sweep", "--workers", "--store", "--plugin", "--dry-run", "--kernels"},
     "list": {"--store"},
     "show": {"run_id", "--store", "--plugin"},
-    "diagnose": {"decoder", "--spec", "--weights", "--pick", "--out", "--store", "--plugin"},
+    "diagnose": {"decoder", "--spec", "--weights", "--pick", "--out", "--only", "--draws", "--store", "--plugin"},
     "measure": {"run_ids", "--store", "--plugin"},
     "doctor": {"--store"},
     "studies": {"--plugin"},

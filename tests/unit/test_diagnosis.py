@@ -10,7 +10,8 @@ from torch import nn
 import composcope as cs
 from composcope.diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from composcope.diagnosis.truth import additive_cross
-from composcope.oracles import KINDS, oracle_images
+from composcope.verdict import KINDS
+from composcope.verdict.oracles import oracle_images
 
 TASK, HOLDOUT = cs.BumpTask(10), cs.Square(3, 7)
 
@@ -123,14 +124,18 @@ def test_damaged_and_missing_files_are_told(found, tmp_path):
 def test_the_summary_puts_the_verdict_first():
     lines = diagnose(oracle("blank"), TASK, HOLDOUT, cs.Bump()).summary().splitlines()
     assert lines[:3] == [
-        "verdict: draws nothing. It composes 0% of the held-out images.",
-        "  blank 100%, composer 0%, additive cross 0%, nearest seen 0%, superposer 0%, other 0%",
-        "  25 of 100 combinations of x (10) x y (10) held out",
+        "verdict: draws nothing. It composes 0% of the held-out images (95% interval 0% to 0%).",
+        "  blank 100%, composer 0%, additive cross 0%, nearest seen 0%, superposer 0%, other 0%, wrong combination 0%, "
+        "additive 0%",
+        "  on seen images: composer 100%",
     ]
-    assert lines[4].split() == ["error", "seen", "held-out"]
-    assert lines[5].split() == ["MSE", "0.000", "0.031"]
-    assert lines[6].split()[:5] == ["MSE", "of", "a", "blank", "image"]
-    assert lines[6].split()[-1] == "0.031"
+    assert lines[3] == "  25 of 100 combinations of x (10) x y (10) held out"
+    assert lines[5].split() == ["factor", "is", "right", "held-out", "within", "one", "step", "seen"]
+    assert lines[6].split() == ["x", "0%", "0%", "100%"]
+    assert lines[9].split() == ["error", "seen", "held-out"]
+    assert lines[10].split() == ["MSE", "0.000", "0.031"]
+    assert lines[11].split()[:5] == ["MSE", "of", "a", "blank", "image"]
+    assert lines[11].split()[-1] == "0.031"
     assert any(line.startswith("held-out images against") for line in lines)
     assert any(line.startswith("layers (geometry: differences and exact") for line in lines)
     assert lines[-2] == "notes"

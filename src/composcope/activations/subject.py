@@ -79,13 +79,20 @@ class Subject:
 
     def images(self, codes: Codes) -> Float[Tensor, "n ..."]:
         """The module's images of all codes, each different code drawn once: with a factor left out most are alike."""
+        return self.draws(codes, 1)[0]
+
+    def draws(self, codes: Codes, count: int) -> list[Float[Tensor, "n ..."]]:
+        """The images of all codes `count` times, one after another: a module that is random draws other ones."""
         different, number = codes.unique(dim=0, return_inverse=True)
         if len(different) < len(codes):
-            return self.images(different)[number]
+            return [images[number] for images in self.draws(different, count)]
         with evaluating(self.module, self.device):
-            # Clones, since the module may write into what it is given.
-            parts = [picked(self.module(self._sent(part).clone()), self.pick) for part in codes.split(self._chunk(1))]
-            return torch.cat([part.detach().float().cpu() for part in parts])
+            return [self._drawn(codes) for _ in range(count)]
+
+    def _drawn(self, codes: Codes) -> Float[Tensor, "n ..."]:
+        # Clones, since the module may write into what it is given.
+        parts = [picked(self.module(self._sent(part).clone()), self.pick) for part in codes.split(self._chunk(1))]
+        return torch.cat([part.detach().float().cpu() for part in parts])
 
     def parts(self, codes: Codes, memory: int) -> Iterator[Part]:
         """Every layer's outputs over all codes, a layer's features in as few parts as fit into `memory` bytes.

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,6 +21,10 @@ def diagnose(
     out: Annotated[
         Path | None, typer.Option(help="Folder for diagnosis.html, a page to look at, numbers.json and arrays.npz.")
     ] = None,
+    only: Annotated[
+        Literal["verdict"] | None, typer.Option(help="verdict: leave out why, in little more than the images' time.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Images per combination, for a module that is random.")] = 1,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
 ) -> None:
@@ -46,7 +50,9 @@ def diagnose(
             task, holdout, encoding = read_task(spec)
             module = load_decoder(decoder, weights)
             entry = int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
-            diagnosis = diagnose_module(module, task, holdout, encoding, pick=entry, on_progress=advance)
+            diagnosis = diagnose_module(
+                module, task, holdout, encoding, pick=entry, on_progress=advance, draws=draws, only=only
+            )
             samples = module_samples(module, task, holdout, encoding, entry)
             title, settings = decoder, None
         elif spec or weights or pick:
@@ -54,7 +60,7 @@ def diagnose(
         else:
             target = Store(store)
             run = load(target, target.find(decoder))
-            diagnosis = run.diagnose(on_progress=advance)
+            diagnosis = run.diagnose(on_progress=advance, draws=draws, only=only)
             samples = run_samples(run)
             title, settings = f"Run {run.run_id}", run.spec
     print(diagnosis.summary())
@@ -94,7 +100,8 @@ def measure(
             failed = True
             print(f"error: {error}", file=sys.stderr)
             continue
-        print(f"run {run_id}: " + (f"{verdict.kind}, score {verdict.score:.2f}" if verdict else "nothing is held out"))
+        score = f", score {verdict.score:.2f}" if verdict and verdict.score is not None else ""
+        print(f"run {run_id}: " + (f"{verdict.kind}{score}" if verdict else "nothing is held out"))
     if failed:
         raise typer.Exit(1)
 

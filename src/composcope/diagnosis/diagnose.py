@@ -10,19 +10,18 @@ from torch import Tensor, nn
 from composcope.activations import Encode, Pick, Subject, code_tangents
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.errors import errors
-from composcope.diagnosis.kernels import kernel_report
+from composcope.diagnosis.judging import drawn_images, judged
+from composcope.diagnosis.kernels import kernel_report, no_kernels
 from composcope.diagnosis.layers import LayerDiagnosis, diagnose_layers
 from composcope.diagnosis.points import Points, checked_split, points_of
 from composcope.diagnosis.quantities import Material, image_quantities, layer_quantities, measured
 from composcope.diagnosis.structure import complexities
 from composcope.diagnosis.superposition import code_columns, inferred_columns, superposition_report
-from composcope.diagnosis.truth import additive_cross
 from composcope.encodings import Encoding
 from composcope.errors import BadInput
 from composcope.holdouts import Holdout
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_sizes
-from composcope.oracles import Verdict, verdict, without_background
 from composcope.tasks.base import Task
 
 OnProgress = Callable[[int, int], None]
@@ -43,6 +42,8 @@ def diagnose(
     memory_mb: float = 600,
     most_points: int = 1024,
     on_progress: OnProgress | None = None,
+    draws: int = 1,
+    only: Literal["verdict"] | None = None,
 ) -> Diagnosis:
     """Measure a decoder over the task's grid, part of which was withheld from it.
 
@@ -56,6 +57,8 @@ def diagnose(
     - `seed`: of shuffles, folds and samples. `memory_mb`: bound on activations held at a time, in megabytes.
     - `most_points`: measures that compare all pairs of points (kernels, probes) use at most this many of them.
     - `on_progress`: called with the steps done and their number.
+    - `draws`: images per combination of a module that is random, from one generator; the verdict is over all of them.
+    - `only`: "verdict" leaves out everything but the verdict and the errors, in little more than the images' time.
 
     >>> import composcope as cs
     >>> task = cs.BumpTask(8)
@@ -64,6 +67,8 @@ def diagnose(
     >>> list(diagnosis.layers)
     ['code', 'hidden1', 'image']
     """
+    if only not in (None, "verdict") or draws < 1:
+        raise BadInput(f"only = {only!r}, draws = {draws}: only may be 'verdict', and draws must be at least 1")
     notes: dict[str, str] = {}
     memory = int(memory_mb * 2**20)
     rng = torch.Generator().manual_seed(seed)
@@ -73,47 +78,60 @@ def diagnose(
     subject = Subject(module, codes, pick, layers, device)
     _check_shape(subject, codes, task)
     twin = None if untrained is None else Subject(untrained, codes, pick, layers, device)
-    tangents = _tangents(encoding, subject, codes, points, geometry, notes)
-    step = _Steps(on_progress, subject, twin, len(codes), tangents)
-    both = geometry == "both"
-
-    images, truth = subject.images(codes), task.render(points.latents).float()
-    if not images.isfinite().all():
-        broken = int((~images.flatten(1).isfinite()).any(1).sum())
-        raise BadInput(f"{broken} of the module's {len(images)} images have pixels that are not finite")
-    outputs, targets = task.foreground(images), task.foreground(truth)
-    notes |= {f"layers.{name}": why for name, why in subject.skipped.items()}
-    if not points.whole:
-        notes["points"] = f"kernels and probes use {len(points.sample)} of the {len(codes)} points, drawn at random"
-    if not points.full:
-        notes["grid"] = "the points are not the factors' whole grid: tuning and linear factorization are left out"
-    diagnosis = Diagnosis(
+    images, truth = drawn_images(subject, codes, draws, notes), task.render(points.latents).float()
+    _check_finite(images)
+    outputs, targets = [task.foreground(draw) for draw in images], task.foreground(truth)
+    brief = Diagnosis(
         factors=tuple(factor.name for factor in points.factors),
         sizes=grid_sizes(points.factors),
         points=len(codes),
         heldout=int(points.heldout.sum()),
         certificate=str(parts.certificate),
-        verdict=_verdict(task, outputs, targets, points, notes),
-        error=errors(task, images, truth, points, notes),
+        verdict=judged(task, outputs, targets, points, seed, notes),
+        error=errors(task, images[0], truth, points, notes, structural=only is None),
+        superposition=None,
+        kernels=no_kernels(),
+        complexity=None,
+        layers={},
+        notes=notes,
+    )
+    if only == "verdict":
+        return brief
+    tangents = _tangents(encoding, subject, codes, points, geometry, notes)
+    step = _Steps(on_progress, subject, twin, len(codes), tangents)
+    both = geometry == "both"
+    notes |= {f"layers.{name}": why for name, why in subject.skipped.items()}
+    if not points.whole:
+        notes["points"] = f"kernels and probes use {len(points.sample)} of the {len(codes)} points, drawn at random"
+    if not points.full:
+        notes["grid"] = "the points are not the factors' whole grid: tuning and linear factorization are left out"
+    diagnosis = replace(
+        brief,
         superposition=superposition_report(
             lambda chosen: task.foreground(subject.images(chosen)),
             codes,
             _columns(encoding, codes, points),
-            outputs,
+            outputs[0],
             targets,
             points,
             rng,
             notes,
         ),
-        kernels=kernel_report(task, outputs, points, rng, notes),
-        complexity=complexities(outputs, targets, points, notes),
+        kernels=kernel_report(task, outputs[0], points, rng, notes),
+        complexity=complexities(outputs[0], targets, points, notes),
         layers=_layers(subject, codes, points, tangents, memory, seed, step, both),
         untrained=None if twin is None else _layers(twin, codes, points, tangents, memory, seed, step, both),
-        notes=notes,
-        more=dict(measured(image_quantities(), Material(task, points, outputs, targets))),
+        more=dict(measured(image_quantities(), Material(task, points, outputs[0], targets))),
     )
     _note_geometry(diagnosis, notes)
     return diagnosis
+
+
+def _check_finite(draws: Sequence[Tensor]) -> None:
+    for images in draws:
+        if not images.isfinite().all():
+            broken = int((~images.flatten(1).isfinite()).any(1).sum())
+            raise BadInput(f"{broken} of the module's {len(images)} images have pixels that are not finite")
 
 
 def _layers(
@@ -203,38 +221,6 @@ def _columns(encoding: Encode, codes: Tensor, points: Points) -> list[Tensor] | 
     if isinstance(encoding, Encoding):
         return code_columns(encoding, points.factors)
     return inferred_columns(codes, points.latents, points.factors)
-
-
-def _verdict(task: Task, outputs: Tensor, truth: Tensor, points: Points, notes: dict[str, str]) -> Verdict | None:
-    if not points.heldout.any():
-        notes["verdict"] = "no point is held out"
-        return None
-    cross = additive_cross(task, points.latents)
-    if cross is None:
-        notes["verdict.cross"] = f"{task.kind} cannot draw a factor alone: the additive cross is not among the oracles"
-    scaling = [points.factors[axis].name for axis in _scaling_axes(truth, points)]
-    if scaling:
-        notes["verdict.scale"] = f"{', '.join(scaling)} only scales the image, and the verdict ignores scale"
-    judged = verdict(outputs, truth, points.latents, points.heldout, points.factors, cross)
-    if judged.without_dictionary:
-        missing = f"{judged.without_dictionary} of {len(judged.classes)} held-out points"
-        notes["verdict.superposer"] = f"{missing} have no seen point that shares all but one factor's value"
-    return judged
-
-
-def _scaling_axes(truth: Tensor, points: Points) -> list[int]:
-    """Factors along which images differ in scale alone, judged by the first two points that differ in nothing else."""
-    axes = []
-    pixels = without_background(truth)
-    for axis in range(len(points.factors)):
-        others = [other for other in range(len(points.factors)) if other != axis]
-        same = (points.latents[:, others] == points.latents[0, others]).all(1).nonzero()[:, 0][:2]
-        if len(same) == 2:
-            a, b = pixels[same]
-            scale = a.norm() * b.norm()
-            if scale > 0 and not torch.allclose(a, b) and (a * b).sum() > 0.9999 * scale:
-                axes.append(axis)
-    return axes
 
 
 def _note_geometry(diagnosis: Diagnosis, notes: dict[str, str]) -> None:

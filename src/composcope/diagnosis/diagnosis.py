@@ -8,7 +8,7 @@ from composcope.diagnosis.kernels import KernelReport
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.diagnosis.superposition import SuperpositionReport
 from composcope.measures.complexity import Complexity
-from composcope.oracles import Verdict
+from composcope.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,14 @@ class KernelReport:
     fits: dict[str, KernelFit]
 
 
+def no_kernels() -> KernelReport:
+    """The report where kernels are not measured."""
+    none = torch.zeros(0, 0)
+    return KernelReport(
+        torch.zeros(0, dtype=torch.long), none, none, none, {}, None, None, None, None, None, None, None, {}
+    )
+
+
 def reference_kernels(task: Task, latents: Latents) -> dict[str, Gram]:
     """The factorized kernels between these points: "binary", "binary smoothed" and "product smoothed".
 

@@ -169,7 +169,11 @@ BLOCKS = Group(
 GROUPS = (ERROR, SUPERPOSITION, KERNELS, COMPLEXITY, BLOCKS)
 
 UNTITLED = (
-    *(Quantity(f"verdict.{name}") for name in ("kind", "score", "shares")),
+    *(
+        Quantity(f"verdict.{name}")
+        for name in ("kind", "score", "shares", "interval", "seen_shares", "judged", "spread")
+    ),
+    *(Quantity(f"verdict.{name}") for name in ("factors", "within_one_step", "seen_factors")),
     *(Quantity(f"kernels.{name}") for name in ("schmidt_rank", "terms", "mixed", "agreement", "fits")),
     *(Quantity(f"complexity.{images}.{name}") for images in ("targets", "outputs") for name in ("mean", "maximum")),
     Quantity("by_distance", get=lambda diagnosis: _curves(diagnosis)),

@@ -3,12 +3,14 @@
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.tables import Table, layer_table, tables
 from composcope.diagnosis.text import table
+from composcope.diagnosis.wording import broken_pairs, confusions, factor_rows, headline, score_text, shares_text
 
 
 def summary(diagnosis: Diagnosis) -> str:
     """All blocks that have something to say, with an empty line between them."""
     blocks = [
         _verdict(diagnosis),
+        _factors(diagnosis),
         *(_lines(group) for group in tables(diagnosis)),
         _layers(diagnosis),
         _notes(diagnosis),
@@ -21,15 +23,23 @@ def _verdict(diagnosis: Diagnosis) -> list[str]:
     verdict = diagnosis.verdict
     if verdict is None:
         return [f"verdict: none, {where}"]
-    shares = sorted(verdict.shares.items(), key=lambda share: -share[1])
-    lines = [
-        f"verdict: {verdict.kind}. It composes {verdict.score:.0%} of the held-out images.",
-        "  " + ", ".join(f"{name} {share:.0%}" for name, share in shares),
-        f"  {where}",
-    ]
+    lines = [f"verdict: {headline(verdict)}. {score_text(verdict)}".rstrip(), f"  {shares_text(verdict.shares)}"]
+    if verdict.seen_shares:
+        lines.append(f"  on seen images: {shares_text({k: v for k, v in verdict.seen_shares.items() if v})}")
+    lines.append(f"  {where}")
     if not diagnosis.certificate.startswith("composition"):
         lines.append(f"  {diagnosis.certificate}")
     return lines
+
+
+def _factors(diagnosis: Diagnosis) -> list[str]:
+    rows = factor_rows(diagnosis)
+    if not rows or diagnosis.verdict is None:
+        return []
+    lines = table([["factor is right", "held-out", "within one step", "seen"], *map(list, rows)])
+    lines += [f"  {line}" for line in confusions(diagnosis.verdict)]
+    broken = broken_pairs(diagnosis.verdict)
+    return [*lines, f"  breaks at: {', '.join(broken)}"] if broken else lines
 
 
 def scope(diagnosis: Diagnosis) -> str:
@@ -43,6 +53,8 @@ def _lines(group: Table) -> list[str]:
 
 
 def _layers(diagnosis: Diagnosis) -> list[str]:
+    if not diagnosis.layers:
+        return []
     layers = layer_table(diagnosis)
     title = f"layers (geometry: {methods(diagnosis) or 'none'}; probes: {probe_kind(diagnosis)})"
     return [title, *("  " + line for line in _lines(layers))]

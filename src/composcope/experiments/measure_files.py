@@ -19,7 +19,7 @@ from composcope.experiments.checked_files import Damaged, as_json, read_file, re
 from composcope.files import sha256, write_atomically
 
 # Raised when the definition of a measure in the diagnosis changes; older diagnoses are then made again.
-DIAGNOSIS_VERSION = 2
+DIAGNOSIS_VERSION = 3
 DIAGNOSIS = "diagnosis"
 
 

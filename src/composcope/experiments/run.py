@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Measures made at the end of every run, with the version of their definition.
-VERSIONS = {"error": 1}
+VERSIONS = {"error": 2}  # 2: a table's background is learned or given
 
 
 class Run:
@@ -205,8 +205,13 @@ class Run:
         self.store.save_diagnosis(self.run_id, diagnosis)
         return diagnosis
 
-    def diagnose(self, on_progress: Callable[[int, int], None] | None = None) -> Diagnosis:
-        """Diagnose the run anew, beside the same network before training."""
+    def diagnose(
+        self,
+        on_progress: Callable[[int, int], None] | None = None,
+        draws: int = 1,
+        only: Literal["verdict"] | None = None,
+    ) -> Diagnosis:
+        """Diagnose the run anew, beside the same network before training; `draws` and `only` as in `cs.diagnose`."""
         spec = self.spec
         untrained = drawing_part(spec, build(spec))
         return diagnose(
@@ -218,6 +223,8 @@ class Run:
             geometry="both",  # studies compare the authors' differences with exact derivatives
             seed=spec.seed,
             on_progress=on_progress,
+            draws=draws,
+            only=only,
         )
 
     def _measure_error(self) -> dict[str, float | None]:

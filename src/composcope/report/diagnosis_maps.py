@@ -9,10 +9,10 @@ from torch import Tensor
 
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.oracles import KINDS
 from composcope.report.maps import MOST, NOTHING, levels, outline, packed_map, plane, upright
 from composcope.report.page import packed
 from composcope.report.samples import Samples, packed_images
+from composcope.verdict import KINDS
 
 SMALLEST_SHARE = 1e-4  # of the largest error; smaller errors look the same
 UNITS = 4  # whose tuning is shown in each layer
@@ -21,15 +21,18 @@ LEAST_LIMIT = 0.3  # of the scale of log10 volumes, so that noise does not look 
 
 def diagnosis_maps(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
     """Every map, by the name under which the page draws it."""
-    data: dict[str, Any] = {"error": _error(diagnosis), "kernel": _kernel(diagnosis, samples)}
+    data: dict[str, Any] = {"error": _error(diagnosis)}
+    if len(diagnosis.kernels.rows):
+        data["kernel"] = _kernel(diagnosis, samples)
     if samples is not None:
         data["samples"] = packed_images(samples)
         if len(samples.heldout) == diagnosis.points:
             held = plane(samples.heldout.double(), diagnosis.sizes) >= 0.5
             data["outline"] = "" if held.shape[-1] == 1 else outline(held)
             data["classes"] = _classes(diagnosis, samples)
-    data["volumes"] = _volumes(diagnosis)
-    data["tuning"] = _tuning(diagnosis)
+    if diagnosis.layers:
+        data["volumes"] = _volumes(diagnosis)
+        data["tuning"] = _tuning(diagnosis)
     return {name: value for name, value in data.items() if value}
 
 
@@ -47,7 +50,9 @@ def _classes(diagnosis: Diagnosis, samples: Samples) -> dict[str, Any] | None:
         return None
     names = list(KINDS)
     over = torch.full((diagnosis.points,), NOTHING, dtype=torch.uint8)
-    over[samples.heldout] = torch.tensor([names.index(name) for name in diagnosis.verdict.classes], dtype=torch.uint8)
+    over[samples.heldout] = torch.tensor(
+        [names.index(name) if name else NOTHING for name in diagnosis.verdict.classes], dtype=torch.uint8
+    )
     if len(diagnosis.sizes) > 2 or max(diagnosis.sizes) > MOST:
         return None  # classes have no mean
     return packed(upright(plane(over, diagnosis.sizes)).numpy())

@@ -13,12 +13,14 @@ from composcope.diagnosis.summary import methods, probe_kind
 from composcope.diagnosis.summary import scope as heldout_scope
 from composcope.diagnosis.tables import layer_table, shape_text, tables, value
 from composcope.diagnosis.text import number
+from composcope.diagnosis.wording import broken_pairs, confusions, factor_rows
+from composcope.diagnosis.wording import headline as verdict_headline
 from composcope.experiments.spec import Spec
-from composcope.oracles import KINDS
 from composcope.report.charts import Chart, Line, chart
 from composcope.report.diagnosis_maps import diagnosis_maps, kernel_points
 from composcope.report.page import render, write_page
 from composcope.report.samples import Samples
+from composcope.verdict import KINDS
 
 DRAWN = {
     "composer": "the true image",
@@ -27,6 +29,8 @@ DRAWN = {
     "superposer": "a mixture of seen images",
     "blank": "nothing",
     "other": "none of these",
+    "wrong combination": "the true image of another combination",
+    "additive": "a sum of what each factor does by itself",
 }
 """What a held-out image of each class shows, in words."""
 
@@ -59,6 +63,10 @@ def diagnosis_part(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, A
         "headline": headline(diagnosis),
         "judged": judged(diagnosis),
         "shares": shares(diagnosis.verdict.shares) if diagnosis.verdict else [],
+        "seen_shares": shares(diagnosis.verdict.seen_shares) if diagnosis.verdict else [],
+        "right": factor_rows(diagnosis),
+        "confusions": confusions(diagnosis.verdict) if diagnosis.verdict else [],
+        "broken": broken_pairs(diagnosis.verdict) if diagnosis.verdict else [],
         "scope": scope(diagnosis),
         "factors": diagnosis.factors,
         "flat": len(diagnosis.sizes) > 1 and diagnosis.error.map.ndim > 1,
@@ -70,7 +78,7 @@ def diagnosis_part(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, A
         "blank_value": diagnosis.error.blank_mse,
         "distance": distance_chart(diagnosis),
         "samples": sample_labels(diagnosis, samples),
-        "kernel_points": kernel_points(diagnosis),
+        "kernel_points": kernel_points(diagnosis) if len(diagnosis.kernels.rows) else "",
         "layers": layer_table(diagnosis),
         "charts": charts(diagnosis),
         "method": methods(diagnosis).replace("differences", "by differences on the grid"),
@@ -98,14 +106,20 @@ def percent(share: float) -> str:
 
 
 def headline(diagnosis: Diagnosis) -> str:
-    return f"It {diagnosis.verdict.kind}." if diagnosis.verdict else "No verdict."
+    return f"It {verdict_headline(diagnosis.verdict)}." if diagnosis.verdict else "No verdict."
 
 
 def judged(diagnosis: Diagnosis) -> str:
     """The score in words."""
     if diagnosis.verdict is None:
         return "Nothing is held out, so there is nothing to compose."
-    return f"It composes {percent(diagnosis.verdict.score)} of the {diagnosis.heldout} held-out images."
+    score, interval = diagnosis.verdict.score, diagnosis.verdict.interval
+    if score is None:
+        return f"{diagnosis.heldout} combinations are held out."
+    text = f"It composes {percent(score)} of the {diagnosis.heldout} held-out images"
+    return (
+        f"{text}." if interval is None else f"{text} (95 % interval: {percent(interval[0])} to {percent(interval[1])})."
+    )
 
 
 def shares(by_class: Mapping[str, float]) -> list[dict[str, Any]]:

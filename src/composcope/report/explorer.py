@@ -198,7 +198,9 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         {"rows": packed(row.numpy().astype(np.int32)), "images": packed_pixels(part, scale(part))}
         for part, row in zip(parts, rows, strict=True)
     ]
-    return {"name": name, "base": task.background, "sign": -1 if task.dark else 1, "parts": packs}, numbers(match)
+    # The page adds one value to every pixel: of a coloured background, its mean.
+    base = torch.as_tensor(task.background).float().mean().item()
+    return {"name": name, "base": base, "sign": -1 if task.dark else 1, "parts": packs}, numbers(match)
 
 
 def diagnosed(run: Run) -> tuple[Diagnosis | None, str]:

@@ -13,6 +13,7 @@ from composcope.experiments.store import Record, Store
 from composcope.report.diagnosis_page import diagnosis_part, part_data
 from composcope.report.samples import Samples, run_samples
 from composcope.report.titles import title
+from composcope.verdict import NOT_LEARNED
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ class RunRow:
 
     @property
     def composes(self) -> float | None:
-        """The share of held-out images that it composes."""
-        return None if self.shares is None else self.shares.get("composer")
+        """The share of held-out images that it composes; None for one that has not learned what it saw."""
+        return None if self.shares is None or self.kind == NOT_LEARNED else self.shares.get("composer")
 
     @property
     def seconds(self) -> float:

@@ -59,11 +59,15 @@ def run_samples(run: Run) -> Samples:
 
 
 def packed_images(shown: Samples) -> dict[str, Any]:
-    """Truth and drawn images, (2, images, height, width, channels), 0..1 as 0..254; averaged where they are large."""
+    """Truth and drawn images, (2, images, height, width, channels), as 0..254; averaged where they are large.
+
+    Black and white are 0 and 1, or the least and the greatest pixel of the truth where these go beyond.
+    """
     pair = torch.stack([shown.truth, shown.images]).flip(-2)
     height, width = pair.shape[-2:]
     if max(height, width) > MOST:
         pair = torch.stack([adaptive_avg_pool2d(images, (min(height, MOST), min(width, MOST))) for images in pair])
     if pair.shape[2] not in (1, 3):
         pair = pair.mean(2, keepdim=True)
-    return packed(levels(pair.movedim(2, -1), 0.0, 1.0))
+    low, high = min(0.0, shown.truth.min().item()), max(1.0, shown.truth.max().item())
+    return packed(levels(pair.movedim(2, -1), low, high))

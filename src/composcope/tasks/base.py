@@ -16,7 +16,8 @@ Images = Float[Tensor, "n channels height width"]
 class Task(Component):
     """Images generated from independent factors. A custom task implements `factors`, `image_shape` and `render`.
 
-    - `background`: the value of an empty pixel; `dark`: whether objects are darker than it instead of brighter.
+    - `background`: an empty image: one value, or a tensor that broadcasts to an image (one value per channel, say);
+      `dark`: whether objects are darker than it instead of brighter.
     - `positions`: names of the factors that `locate` reads from an image, none by default.
     """
 
@@ -42,16 +43,19 @@ class Task(Component):
         return False
 
     @property
-    def background(self) -> float:
+    def background(self) -> float | Tensor:
         return 1.0 if self.dark else 0.0
 
     def foreground(self, images: Images) -> Images:
         """The object on a background of zero: background - image if dark, image - background if bright."""
-        return self.background - images if self.dark else images - self.background
+        background = self.background
+        if isinstance(background, Tensor):
+            background = background.to(images.device)
+        return background - images if self.dark else images - background
 
     def blank(self, n: int) -> Images:
         """n images of background only."""
-        return torch.full((n, *self.image_shape), self.background)
+        return torch.as_tensor(self.background, dtype=torch.float32).expand(n, *self.image_shape).clone()
 
     def grid(self) -> Latents:
         """Every combination of factor values; the first factor varies slowest."""

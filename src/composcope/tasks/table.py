@@ -45,7 +45,10 @@ class TableTask(Task):
 
     - `latents`: (n, factors), each one of its factor's values; `images`: (n, channels, height, width) or
       (n, height, width).
-    - `polarity`: "bright" for bright objects on a background of 0, "dark" for dark objects on a background of 1.
+    - `polarity`: "bright" for objects brighter than the background, "dark" for darker ones: the sign of foregrounds.
+    - `background`: an empty image: one value, one per channel, or a whole image (channels, height, width). By default
+      it is learned: for each channel the median of the pixels at the images' borders, which objects seldom cover, or 0
+      (dark: 1) or the least (dark: greatest) value, if one of these is within 1 % of the images' range.
     """
 
     latents: Array
@@ -54,6 +57,7 @@ class TableTask(Task):
     polarity: Literal["dark", "bright"] = "bright"
     file: str | None = None
     sha256: str | None = None
+    background: Array | None = None  # type: ignore[assignment]  # set when the table is made
 
     def __post_init__(self) -> None:
         if self.images.ndim == 3:
@@ -73,6 +77,50 @@ class TableTask(Task):
         keys = self._keys(self.latents)
         if len(keys.unique()) < rows:
             raise ValueError("latents: the same combination occurs twice")
+        object.__setattr__(self, "background", self._checked_background())
+
+    def _checked_background(self) -> Tensor:
+        """The given background as a tensor that broadcasts to an image, or the learned one."""
+        if self.background is None:
+            return self._learned_background
+        given, shape = self.background, self.image_shape
+        if given.ndim == 1:
+            given = given[:, None, None]
+        try:
+            fits = given.isfinite().all() and torch.broadcast_shapes(given.shape, shape) == shape
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"background: one value, {shape[0]} (one per channel) or an image of shape {shape} is needed, all of "
+                f"them finite; got shape {tuple(self.background.shape)}"
+            )
+        return given
+
+    @cached_property
+    def _learned_background(self) -> Tensor:
+        """For each channel the median of the border pixels of all images that show a combination."""
+        whole = self.images[~absent(self.latents).any(1)]
+        border = torch.ones(self.images.shape[2:], dtype=torch.bool)
+        border[1:-1, 1:-1] = False
+        pixels = (whole if len(whole) else self.images)[:, :, border]
+        median = pixels.transpose(0, 1).flatten(1).median(1).values
+        # Objects that fade out, as bumps do, leave a little everywhere: an extreme value nearby is the background.
+        channels = self.images.transpose(0, 1).flatten(1)
+        nearby = 0.01 * (channels.max() - channels.min())
+        extreme = channels.amax(1) if self.dark else channels.amin(1)
+        usual = torch.full_like(median, 1.0 if self.dark else 0.0)
+        for value in (extreme, usual):
+            median = torch.where((median - value).abs() <= nearby, value, median)
+        return median[:, None, None]
+
+    @property
+    def _given_background(self) -> Tensor | None:
+        """The background if it is not the one that would have been learned: only then it is part of the identity."""
+        assert self.background is not None  # set when the table is made
+        learned = self._learned_background
+        same = torch.equal(self.background.expand(self.image_shape), learned.expand(self.image_shape))
+        return None if same else self.background
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -105,7 +153,11 @@ class TableTask(Task):
         factors = TypeAdapter(Factors).dump_json(self.factors).decode()
         # Written under a temporary name and renamed, so that an interrupted save leaves no damaged table behind.
         temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
-        np.savez(temporary, latents=self.latents.numpy(), images=self.images.numpy(), factors=np.array(factors))
+        given = self._given_background
+        arrays = {"latents": self.latents.numpy(), "images": self.images.numpy(), "factors": np.array(factors)}
+        if given is not None:
+            arrays["background"] = given.numpy()
+        np.savez(temporary, **arrays)  # type: ignore[arg-type]
         digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
         os.replace(temporary, path)
         return replace(self, file=str(path), sha256=digest)
@@ -119,30 +171,35 @@ class TableTask(Task):
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 factors = TypeAdapter(Factors).validate_json(str(arrays["factors"]))
                 latents, images = arrays["latents"], arrays["images"]
+                background = arrays.get("background")
         except FileNotFoundError:
             raise ValueError(f"there is no file {str(file)!r}") from None
         except (OSError, KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
             raise ValueError(f"{str(file)!r} is not a table written by TableTask.save: {error}") from None
-        return cls(latents, images, factors, polarity, str(file), hashlib.sha256(content).hexdigest())
+        return cls(latents, images, factors, polarity, str(file), hashlib.sha256(content).hexdigest(), background)
 
     def to_dict(self, defaults: bool = True) -> dict[str, Any]:
         if self.file is None:
             raise ValueError('a spec refers to a table by its file: use task.save("table.npz") as the task')
         # The polarity is written even at its default: this dict is hashed into run ids, which must not change.
-        return {"kind": self.kind, "file": self.file, "sha256": self.sha256, "polarity": self.polarity}
+        identity = {"kind": self.kind, "file": self.file, "sha256": self.sha256, "polarity": self.polarity}
+        given = self._given_background
+        return identity if given is None else {**identity, "background": given.tolist()}
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> Self:
-        unknown = set(values) - {"file", "sha256", "polarity"}
+        unknown = set(values) - {"file", "sha256", "polarity", "background"}
         if unknown or not isinstance(values.get("file"), str):
-            raise ValueError('a table is described by file = "table.npz", and optionally polarity and sha256')
+            raise ValueError(
+                'a table is described by file = "table.npz", and optionally polarity, background and sha256'
+            )
         polarity = values.get("polarity", "bright")
         if polarity not in ("dark", "bright"):
             raise ValueError(f"polarity = {polarity!r}: must be 'dark' or 'bright'")
         table = cls.load(values["file"], polarity)
         if values.get("sha256", table.sha256) != table.sha256:
             raise ValueError(f"{table.file!r} has changed: sha256 is {table.sha256}, the spec says {values['sha256']}")
-        return table
+        return table if "background" not in values else replace(table, background=_as_tensor(values["background"]))
 
     def __repr__(self) -> str:
         return f"TableTask({tuple(self.images.shape)}, {self.factors}, {self.polarity!r}, {self.file!r})"
@@ -155,7 +212,9 @@ class TableTask(Task):
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:
-        return (self.latents.numpy().tobytes(), self.images.numpy().tobytes(), self.factors, self.polarity)
+        given = self._given_background
+        arrays = [self.latents, self.images, *([] if given is None else [given])]
+        return (*(array.numpy().tobytes() for array in arrays), self.factors, self.polarity)
 
     def _keys(self, latents: Latents) -> Tensor:
         """One integer per combination: the value indices in mixed radix, with one extra index for an absent factor."""

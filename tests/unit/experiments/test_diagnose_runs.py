@@ -98,6 +98,23 @@ def test_diagnose_a_module_from_the_shell(composcope, tmp_path):
     assert cs.load_diagnosis(tmp_path / "found").summary() in result.out
 
 
+def test_only_the_verdict_from_the_shell(composcope, tmp_path):
+    source = f"{EXAMPLES / 'own_decoder.py'}:make_decoder"
+    arguments = ("diagnose", source, "--spec", WORLD, "--pick", "0", "--only", "verdict", "--out", tmp_path / "found")
+    result = composcope(*arguments)
+    assert result.code == 0
+    assert result.out.startswith("verdict: ")
+    assert "factor is right" in result.out
+    assert "layers (" not in result.out
+    found = cs.load_diagnosis(tmp_path / "found")
+    assert found.layers == {}
+    assert set(found.verdict.confusion) == {"x", "y"}
+    page = (tmp_path / "found" / "diagnosis.html").read_text()
+    assert "Images in which the factor is right" in page
+    assert "Layer by layer" not in page
+    assert composcope("diagnose", source, "--spec", WORLD, "--only", "errors").code == 2
+
+
 def test_diagnose_and_measure_a_run_from_the_shell(composcope, tiny_spec, store):
     run_id = cs.run(tiny_spec, store).run_id
     assert composcope("diagnose", run_id[:6], "--store", store.folder).out.startswith("verdict: ")

@@ -50,7 +50,7 @@ def test_the_verdict_is_on_top(perfect, tmp_path):
     found, shown = perfect
     page = write_diagnosis_page(found, tmp_path / "page.html", "A perfect decoder", samples=shown).read_text()
     assert "It composes." in page
-    assert "It composes 100 % of the 16 held-out images." in page
+    assert "It composes 100 % of the 16 held-out images (95 % interval: 100 % to 100 %)." in page
     assert page.index("It composes.") < page.index("What it draws") < page.index("Why") < page.index("Layer by layer")
 
 

@@ -151,3 +151,38 @@ def test_pickled_arrays_are_never_loaded(tmp_path):
 def test_saving_to_a_missing_folder_is_an_error(task, tmp_path):
     with pytest.raises((OSError, ValueError), match="nowhere"):
         task.save(tmp_path / "nowhere" / "table.npz")
+
+
+class TestBackground:
+    def test_it_is_learned_from_the_border_for_each_channel(self):
+        colour = torch.tensor([0.2, 0.5, 0.9])[:, None, None]
+        pictures = colour.expand(len(LATENTS), 3, 6, 6).clone()
+        pictures[:, :, 2:4, 2:4] = torch.rand(len(LATENTS), 3, 2, 2)
+        task = cs.TableTask(LATENTS, pictures, FACTORS)
+        assert torch.allclose(task.background, colour)
+        assert torch.allclose(task.foreground(pictures)[:, :, 0], torch.zeros(6), atol=1e-6)
+        assert torch.allclose(task.blank(2), colour.expand(2, 3, 6, 6))
+
+    @pytest.mark.parametrize("given", [0.25, [0.25, 0.5], torch.rand(2, 4, 5)])
+    def test_it_can_be_given(self, given, tmp_path):
+        pictures = torch.rand(len(LATENTS), 2, 4, 5)
+        task = cs.TableTask(LATENTS, pictures, FACTORS, background=given)
+        expected = torch.as_tensor(given)
+        expected = expected[:, None, None] if expected.ndim == 1 else expected
+        assert torch.allclose(task.foreground(pictures), pictures - expected)
+        saved = task.save(tmp_path / "table.npz")
+        assert torch.equal(cs.TableTask.load(saved.file).background, task.background)
+        again = cs.Task.from_dict(saved.to_dict())
+        assert again == saved == task
+        assert torch.equal(again.background, task.background)
+        assert task != cs.TableTask(LATENTS, pictures, FACTORS)
+
+    def test_it_is_part_of_the_identity_only_if_it_is_given(self, tmp_path):
+        pictures = torch.rand(len(LATENTS), 2, 4, 5)
+        task = cs.TableTask(LATENTS, pictures, FACTORS)
+        assert set(task.save(tmp_path / "a.npz").to_dict()) == {"kind", "file", "sha256", "polarity"}
+        assert cs.TableTask(LATENTS, pictures, FACTORS, background=task.background) == task
+
+    def test_a_background_of_another_shape_is_refused(self):
+        with pytest.raises(ValueError, match="background"):
+            cs.TableTask(LATENTS, torch.rand(len(LATENTS), 2, 4, 5), FACTORS, background=[0.1, 0.2, 0.3])

@@ -117,7 +117,7 @@
 async function drawDiagnosis(part) {
   const NOTHING = 255;
   const SIDE = 240; // pixels, at least, so that blocks stay sharp on paper
-  const KINDS = ["#009e73", "#e69f00", "#56b4e9", "#d55e00", "#9a9a9a", "#cc79a7"];
+  const KINDS = ["#009e73", "#e69f00", "#56b4e9", "#d55e00", "#9a9a9a", "#cc79a7", "#0072b2", "#b8a000"];
   const data = JSON.parse(document.getElementById(part.dataset.maps).textContent);
   const names = ["error", "classes", "samples", "volumes", "tuning", "kernel"].filter((name) => data[name]);
   const arrays = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await pictures.unpack(data[name])])));

@@ -1,0 +1,58 @@
+"""The images of a decoder without interactions: main effects fitted on its own seen outputs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.grid import grid_sizes
+
+
+@dataclass(frozen=True)
+class AdditiveModel:
+    """image(z) = sum_i effect_i(z_i), the least-squares fit to the seen outputs, and what predicting needs."""
+
+    effects: Float[Tensor, "values pixels"]
+    inverse: Float[Tensor, "values values"]
+    projection: Float[Tensor, "values values"]
+    sizes: tuple[int, ...]
+
+    def predicted(self, index: Int[Tensor, "n factors"]) -> Float[Tensor, "n pixels"]:
+        """The fitted images; NaN where a value was not seen, or its effect cannot be told from another's."""
+        rows = indicators(index, self.sizes)
+        unknown = (rows - rows @ self.projection).abs().amax(1) > 1e-6
+        images = rows.to(self.effects) @ self.effects
+        return images.masked_fill(unknown[:, None], torch.nan)
+
+    def left_out(self, index: Int[Tensor, "n factors"], own: Float[Tensor, "n pixels"]) -> Float[Tensor, "n pixels"]:
+        """The images at seen points as the fit without each point's own output predicts them.
+
+        y - (y - fit) / (1 - h), h the point's leverage: the fit need not be made again. NaN where h is 1.
+        """
+        rows = indicators(index, self.sizes)
+        rest = (1 - ((rows @ self.inverse) * rows).sum(1))[:, None]
+        left = own - (own - self.predicted(index)) / rest.clamp(min=1e-9).to(own)
+        return left.masked_fill(rest < 1e-6, torch.nan)
+
+
+def indicators(index: Int[Tensor, "n factors"], sizes: Sequence[int]) -> Float[Tensor, "n values"]:
+    """One column per value of each factor: 1 where the point has it. A point off the grid has none."""
+    columns = [torch.arange(size) == index[:, axis, None] for axis, size in enumerate(sizes)]
+    return torch.cat(columns, 1).double() * (index >= 0).all(1)[:, None]
+
+
+def fit_additive(
+    outputs: Float[Tensor, "n pixels"],
+    index: Int[Tensor, "n factors"],
+    seen: Bool[Tensor, "n"],
+    factors: Sequence[Factor],
+) -> AdditiveModel:
+    """Least squares over the seen points; of the equally good solutions the one with the least norm."""
+    sizes = grid_sizes(factors)
+    rows = indicators(index, sizes) * seen[:, None]
+    inverse = torch.linalg.pinv(rows.T @ rows, hermitian=True, rtol=1e-10)
+    effects = inverse.to(outputs) @ (rows.T.to(outputs) @ outputs)
+    return AdditiveModel(effects, inverse, inverse @ (rows.T @ rows), sizes)

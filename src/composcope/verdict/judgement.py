@@ -1,0 +1,233 @@
+"""The verdict: what a decoder does on held-out combinations, beside what it does on seen ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.error import blank_mse, has_learned, mse
+from composcope.measures.grid import grid_index
+from composcope.verdict.interval import cluster_interval
+from composcope.verdict.kinds import KINDS, LEAST_RECOGNISED, NOT_LEARNED
+from composcope.verdict.oracles import Images, Latents
+from composcope.verdict.placing import Placed, place, recognised, within_one_step
+from composcope.verdict.residuals import world_of
+
+# Multiplications of pixels when images are compared with candidates, about a second on one core. At least this many
+# images are judged even so.
+MOST_PRODUCTS, LEAST_JUDGED = 2e10, 200
+MOST_CANDIDATES = 20_000
+CONTROLS = 128
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a decoder does on held-out combinations.
+
+    - `kind`: what most held-out images do, or "has not learned"; `score`: the share of images won by the composer, None
+      for a decoder that has not learned; `interval`: 95 % of the score, by a bootstrap over factor values.
+    - `shares`, `seen_shares`: of every class among held-out and among seen images, by the names in `KINDS`.
+    - `classes`: the class of each held-out image, "" if it was not judged; `residuals`: the share of each judged
+      image's energy that each reference's best fit leaves, NaN where the reference has nothing to offer.
+    - `factors`: for each factor, the share of held-out images that show its true value; `within_one_step`: the same
+      give or take one step, for ordered factors; `seen_factors`: of seen images.
+    - `confusion`: for each factor, how many images of a value (row) show which (column); the last column counts images
+      that show no combination.
+    - `values`: of each factor, in the order of rows and columns.
+    - `pairs`: for two factors, the share of the images of each pair of values in which both are right; NaN where none
+      is held out.
+    - `without_dictionary`: number of images for which no seen image shares all but one factor's value, so that there
+      is no superposer. `judged`: how many held-out images were judged; `spread`: standard deviation of the score over
+      draws, if there were several.
+    """
+
+    kind: str
+    score: float | None
+    shares: dict[str, float]
+    classes: tuple[str, ...]
+    residuals: dict[str, Float[Tensor, "heldout"]]
+    without_dictionary: int
+    interval: tuple[float, float] | None = None
+    seen_shares: dict[str, float] = field(default_factory=dict)
+    factors: dict[str, float] = field(default_factory=dict)
+    within_one_step: dict[str, float] = field(default_factory=dict)
+    seen_factors: dict[str, float] = field(default_factory=dict)
+    confusion: dict[str, Int[Tensor, "true shown"]] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], Float[Tensor, "first second"]] = field(default_factory=dict)
+    values: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    judged: int | None = None
+    spread: float | None = None
+
+    @property
+    def failing(self) -> list[str]:
+        """Factors that are wrong in more than a tenth of the images that show some combination, the worst first."""
+        wrong = {}
+        for name, counts in self.confusion.items():
+            if counts.is_meta:  # read back without arrays
+                return []
+            shown = counts[:, :-1].sum().item()
+            if shown and counts.diagonal().sum().item() < 0.9 * shown:
+                wrong[name] = counts.diagonal().sum().item() / shown
+        return sorted(wrong, key=lambda name: wrong[name])
+
+
+def judge(
+    outputs: Images | Sequence[Images],
+    truth: Images,
+    latents: Latents,
+    heldout: Bool[Tensor, "n"],
+    factors: Sequence[Factor],
+    cross: Images | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """Place each held-out image among the references, and seen ones as a control.
+
+    - `outputs`, `truth`: foregrounds over the same points; several draws of a random decoder may be given.
+    - `cross`: the sum of the truth's stripes at each point, if the task has any; else that reference is left out.
+
+    The references are drawn with the defect that the decoder has on seen images (see `defect.py`); an image belongs to
+    the one with the least residual (see `placing.py`).
+    """
+    draws = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    if not heldout.any():
+        raise ValueError("there are no held-out points to classify")
+    if any(draw.shape != truth.shape for draw in draws) or len(latents) != len(truth):
+        shapes = [tuple(draw.shape) for draw in draws], tuple(truth.shape), tuple(latents.shape)
+        raise ValueError(f"outputs, truth and latents must be over the same points; got shapes {shapes}")
+    index = grid_index(latents, factors)
+    rows, controls, candidates = _chosen(index, heldout, truth[0].numel(), seed)
+    held, seen = [], []
+    combinations_seen = ~heldout & (index >= 0).all(1)
+    for draw in draws:
+        world = world_of(draw.float(), truth.float(), index, combinations_seen, factors, cross, candidates)
+        held.append(place(world, rows))
+        seen.append(place(world, controls))
+    learned = not len(controls) or any(
+        _learned(draw, truth, ~heldout, control, factors) for draw, control in zip(draws, seen, strict=True)
+    )
+    return _summed_up(held, seen, rows, heldout, factors, learned, seed)
+
+
+def _chosen(
+    index: Int[Tensor, "n factors"], heldout: Bool[Tensor, "n"], pixels: int, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Which held-out and which seen images are judged, and among which combinations they are placed."""
+    rng = torch.Generator().manual_seed(seed)
+    on_grid = (index >= 0).all(1) | heldout  # a seen stripe lacks a factor: it is no combination
+    candidates = _sampled(on_grid.nonzero()[:, 0], MOST_CANDIDATES, rng)
+    most = max(LEAST_JUDGED, int(MOST_PRODUCTS / (len(candidates) * pixels)) - CONTROLS)
+    rows = _sampled(heldout.nonzero()[:, 0], most, rng)
+    controls = _sampled((~heldout & on_grid).nonzero()[:, 0], CONTROLS, rng)
+    if len(candidates) < on_grid.sum():
+        # Those that differ from a judged image in one factor are the likeliest mistakes: they are never left out.
+        beside = torch.zeros(len(index), dtype=torch.bool)
+        for row in torch.cat([rows, controls]).tolist():
+            beside |= (index == index[row]).sum(1) >= index.shape[1] - 1
+        candidates = torch.cat([candidates, (beside & on_grid).nonzero()[:, 0]]).unique()
+    return rows, controls, candidates
+
+
+def _sampled(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
+    return rows if len(rows) <= most else rows[torch.randperm(len(rows), generator=rng)[:most]].sort().values
+
+
+def _learned(
+    outputs: Images, truth: Images, seen: Bool[Tensor, "n"], control: Placed, factors: Sequence[Factor]
+) -> bool:
+    """Whether seen images are drawn, by `has_learned` with or without the decoder's defect, and recognised."""
+    plain = has_learned(mse(outputs[seen], truth[seen]).mean().item(), blank_mse(truth[seen]).mean().item())
+    apart_from_defect = has_learned(control.error.sum().item(), control.energy.sum().item())
+    return (plain or apart_from_defect) and recognised(control, factors).mean().item() >= LEAST_RECOGNISED
+
+
+def _summed_up(
+    held: Sequence[Placed],
+    seen: Sequence[Placed],
+    rows: Int[Tensor, "judged"],
+    heldout: Bool[Tensor, "n"],
+    factors: Sequence[Factor],
+    learned: bool,
+    seed: int,
+) -> Verdict:
+    """The verdict from the placed images of every draw."""
+    index, shown = (torch.cat([getattr(placed, name) for placed in held]) for name in ("index", "shown"))
+    composed = torch.tensor([name == "composer" for placed in held for name in placed.classes]).double()
+    shares = _shares(held)
+    by_draw = composed.reshape(len(held), -1).mean(1)
+    classes = [""] * int(heldout.sum())
+    position = heldout.cumsum(0) - 1
+    for row, name in zip(position[rows].tolist(), held[0].classes, strict=True):
+        classes[row] = name
+    right = index == shown
+    return Verdict(
+        kind=_kind(shares) if learned else NOT_LEARNED,
+        score=shares["composer"] if learned else None,
+        shares=shares,
+        classes=tuple(classes),
+        residuals=held[0].residuals,
+        without_dictionary=int(held[0].residuals["superposer"].isnan().sum()),
+        interval=cluster_interval(composed, index, seed) if learned else None,
+        seen_shares=_shares(seen),
+        factors=_right(index, shown, factors),
+        within_one_step={
+            factor.name: within_one_step(index[:, axis], shown[:, axis], factor).double().mean().item()
+            for axis, factor in enumerate(factors)
+            if factor.kind != "categorical"
+        },
+        seen_factors=_right(
+            torch.cat([placed.index for placed in seen]), torch.cat([placed.shown for placed in seen]), factors
+        ),
+        confusion={
+            factor.name: _confusion(index[:, axis], shown[:, axis], factor.size) for axis, factor in enumerate(factors)
+        },
+        pairs={
+            (factors[a].name, factors[b].name): _both_right(index[:, [a, b]], right[:, [a, b]], factors[a], factors[b])
+            for a, b in combinations(range(len(factors)), 2)
+        },
+        values={factor.name: tuple(factor.values) for factor in factors},
+        judged=len(rows),
+        spread=by_draw.std().item() if len(held) > 1 else None,
+    )
+
+
+def _shares(draws: Sequence[Placed]) -> dict[str, float]:
+    names = [name for placed in draws for name in placed.classes]
+    return {name: names.count(name) / len(names) for name in KINDS} if names else {}
+
+
+def _kind(shares: dict[str, float]) -> str:
+    """What the most images do; of equally many, the first in `KINDS`."""
+    total = dict.fromkeys(KINDS.values(), 0.0)
+    for name, kind in KINDS.items():
+        total[kind] += shares[name]
+    return max(total, key=lambda kind: total[kind])
+
+
+def _right(
+    index: Int[Tensor, "n factors"], shown: Int[Tensor, "n factors"], factors: Sequence[Factor]
+) -> dict[str, float]:
+    if not len(index):
+        return {}
+    return dict(zip((factor.name for factor in factors), (index == shown).double().mean(0).tolist(), strict=True))
+
+
+def _confusion(true: Int[Tensor, "n"], shown: Int[Tensor, "n"], size: int) -> Int[Tensor, "true shown"]:
+    counts = torch.zeros(size, size + 1, dtype=torch.long)
+    true, shown = true[true >= 0], shown[true >= 0]
+    counts.index_put_((true, shown.where(shown >= 0, size)), torch.ones_like(true), accumulate=True)
+    return counts
+
+
+def _both_right(
+    index: Int[Tensor, "n 2"], right: Bool[Tensor, "n 2"], first: Factor, second: Factor
+) -> Float[Tensor, "first second"]:
+    index, right = index[(index >= 0).all(1)], right[(index >= 0).all(1)]
+    cells = index[:, 0] * second.size + index[:, 1]
+    counts, sums = (torch.zeros(first.size * second.size, dtype=torch.float64) for _ in range(2))
+    counts.index_add_(0, cells, torch.ones(len(cells), dtype=torch.float64))
+    sums.index_add_(0, cells, right.all(1).double())
+    return (sums / counts).reshape(first.size, second.size)

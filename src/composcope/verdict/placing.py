@@ -1,0 +1,151 @@
+"""The class of each image, and which combination it shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from composcope.factors import Factor
+from composcope.measures.grid import grid_steps
+from composcope.verdict.kinds import BLANK_ENERGY, LARGEST_RESIDUAL, LEADS, TIE
+from composcope.verdict.oracles import nearest
+from composcope.verdict.residuals import World, pixels, to_additive, to_combinations, to_cross, to_superposition
+
+# Images of another combination always have the same factor wrong, though others could have been, if it is so in 95 % of
+# them and a quarter of them had the choice.
+ALWAYS, CHOICE = 0.95, 0.25
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Images among the references.
+
+    - `classes`: of each image; `residuals`: the share of its energy that each reference leaves, NaN where there is
+      none.
+    - `shown`: the combination that an image shows, as positions on the grid; -1 if it shows none.
+    - `error`, `energy`: of each image, its squared distance from its own true image with the decoder's defect, and the
+      energy of that.
+    """
+
+    classes: list[str]
+    residuals: dict[str, Float[Tensor, "n"]]
+    index: Int[Tensor, "n factors"]
+    shown: Int[Tensor, "n factors"]
+    error: Float[Tensor, "n"]
+    energy: Float[Tensor, "n"]
+
+
+def place(world: World, rows: Int[Tensor, "n"]) -> Placed:
+    """Classify the images at these rows by the reference with the least residual; the first of equally good ones wins.
+
+    The order is that of the residuals below; `LEADS` says by how much the fitted references must be better.
+    """
+    target, index = pixels(world, rows), world.index[rows]
+    found = to_combinations(world, rows, target)
+    own = (world.candidates == rows[:, None]).int().argmax(1)
+    best, other = _best_other(found.residuals, own, index, world.index[world.candidates])
+    residuals = {"composer": found.residuals.gather(1, own[:, None])[:, 0].double()}
+    residuals["nearest seen"], choice = _to_nearest(world, rows, found.residuals)
+    residuals["wrong combination"] = other.double()
+    cross = to_cross(world, rows, target)
+    if cross is not None:
+        residuals["additive cross"] = cross
+    residuals["additive"] = to_additive(world, rows, target)
+    residuals["superposer"] = to_superposition(world, rows, target)
+    classes = _classes(residuals, target.square().sum(1, dtype=torch.float64), found.own_energy, world.floor)
+    shown = _shown(classes, index, world.index[world.candidates[best]])
+    if _one_factor(classes, index, shown, choice):
+        classes = ["wrong combination" if name == "nearest seen" else name for name in classes]
+    return Placed(classes, residuals, index, shown, found.own_error, found.own_energy)
+
+
+def _best_other(
+    residuals: Float[Tensor, "n m"],
+    own: Int[Tensor, "n"],
+    index: Int[Tensor, "n factors"],
+    candidates: Int[Tensor, "m factors"],
+) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"]]:
+    """The best of the other combinations and its residual; of indistinguishable ones that with most values right."""
+    others = residuals.scatter(1, own[:, None], torch.inf)
+    least = others.amin(1)
+    shared = torch.zeros_like(others, dtype=torch.int16)
+    for axis in range(index.shape[1]):
+        shared += (index[:, axis, None] == candidates[None, :, axis]).short()
+    shared[others > least[:, None] + TIE] = -1
+    return shared.argmax(1), least
+
+
+def _to_nearest(
+    world: World, rows: Int[Tensor, "n"], residuals: Float[Tensor, "n m"]
+) -> tuple[Float[Tensor, "n"], Bool[Tensor, "n"]]:
+    """The least residual from the nearest seen points, and whether these differ from the point in different factors."""
+    column = torch.full((len(world.seen),), -1)
+    column[world.candidates] = torch.arange(len(world.candidates))
+    seen = (world.seen & (column >= 0)).nonzero()[:, 0]
+    least = torch.full((len(rows),), torch.nan, dtype=torch.float64)
+    choice = torch.zeros(len(rows), dtype=torch.bool)
+    for row, beside in nearest(world.index[rows], world.index[seen], world.factors):
+        if len(beside):
+            least[row] = residuals[row, column[seen[beside]]].min()
+            differs = world.index[seen[beside]] != world.index[rows[row]]
+            choice[row] = len(differs.unique(dim=0)) > 1
+    return least, choice
+
+
+def _classes(
+    residuals: dict[str, Tensor], energy: Float[Tensor, "n"], own_energy: Float[Tensor, "n"], floor: float
+) -> list[str]:
+    """The class with the least residual; blank or other if too little is drawn or explained, apart from the floor."""
+    names = list(residuals)
+    table = torch.stack([residuals[name] + LEADS.get(name, 0.0) for name in names]).nan_to_num(torch.inf, torch.inf)
+    best = (table <= table.amin(0) + TIE).int().argmax(0)
+    least = torch.stack(list(residuals.values())).gather(0, best[None])[0].nan_to_num(torch.inf)
+    blank = energy - floor < BLANK_ENERGY * own_energy
+    far = least * energy - floor > LARGEST_RESIDUAL * (energy - floor)
+    return [
+        "blank" if empty else "other" if lost else names[winner]
+        for empty, lost, winner in zip(blank.tolist(), far.tolist(), best.tolist(), strict=True)
+    ]
+
+
+def _shown(
+    classes: Sequence[str], index: Int[Tensor, "n factors"], other: Int[Tensor, "n factors"]
+) -> Int[Tensor, "n factors"]:
+    """The image's own combination, another, or none."""
+    composed = torch.tensor([name == "composer" for name in classes], dtype=torch.bool)[:, None]
+    displaced = torch.tensor([name in ("nearest seen", "wrong combination") for name in classes])[:, None]
+    return torch.where(composed, index, torch.where(displaced, other, -1))
+
+
+def _one_factor(
+    classes: Sequence[str], index: Int[Tensor, "n factors"], shown: Int[Tensor, "n factors"], choice: Bool[Tensor, "n"]
+) -> bool:
+    """Whether the images of another combination always have the same one factor wrong, though they had a choice.
+
+    A decoder that repeats the nearest seen image changes now one factor, now another, as the hole has it; one that
+    always changes the same factor has that factor wrong, even where the image happens to be a nearest seen one.
+    """
+    displaced = torch.tensor([name in ("nearest seen", "wrong combination") for name in classes])
+    if not displaced.any() or choice[displaced].double().mean() < CHOICE:
+        return False
+    wrong = (index != shown)[displaced]
+    alone = wrong & (wrong.sum(1) == 1)[:, None]
+    return bool(alone.double().mean(0).max() >= ALWAYS)
+
+
+def recognised(placed: Placed, factors: Sequence[Factor]) -> Float[Tensor, "n"]:
+    """1 for images that show their own combination, give or take one step of each ordered factor; else 0."""
+    close = torch.ones(len(placed.shown), dtype=torch.bool)
+    for axis, factor in enumerate(factors):
+        close &= within_one_step(placed.index[:, axis], placed.shown[:, axis], factor)
+    return close.double()
+
+
+def within_one_step(true: Int[Tensor, "n"], shown: Int[Tensor, "n"], factor: Factor) -> Bool[Tensor, "n"]:
+    """Whether the value shown is the true one or, for an ordered factor, next to it; no for a value of -1."""
+    if factor.kind == "categorical":
+        return true == shown
+    steps = grid_steps(torch.arange(factor.size)[:, None], torch.arange(factor.size)[:, None], [factor])
+    return (shown >= 0) & (steps[true, shown] <= 1)
