@@ -309,6 +309,9 @@ def _infer(part: Part, values: list[float], censored: list[tuple[float, float]])
 
 def _side(part: Part, low: float, high: float) -> bool | None:
     """Whether the effect is on the claimed side; None if its bounds do not tell."""
+    if part.relation == "within":
+        inside = -part.threshold < low and high < part.threshold
+        return True if inside else False if low >= part.threshold or high <= -part.threshold else None
     if part.relation == ">":
         return True if low > part.threshold else False if high <= part.threshold else None
     return True if high < part.threshold else False if low >= part.threshold else None

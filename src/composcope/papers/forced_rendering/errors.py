@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from composcope.experiments.run import Run
+from composcope.measures.error import LEARNED
 from composcope.study.claim import Excluded
 from composcope.study.effects import Number
 
@@ -10,9 +11,6 @@ EQUAL = "0 is no difference"
 SMALL = "a tenth of a blank image's error: nine tenths of the bump's energy are drawn"
 LARGE = "half of a blank image's error; a decoder that composes has as small an error there as on seen images"
 FEW = "fewer than half of the images within 1 pixel of the true position; a decoder that composes has all of them"
-
-LEARNED = 0.25
-"""The most of a blank image's error that may be left on seen images; the authors' own rate networks have 0.13-0.17."""
 
 
 def seen_share(run: Run) -> float:

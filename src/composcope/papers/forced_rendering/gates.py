@@ -3,15 +3,13 @@
 import math
 
 from composcope.experiments.run import Run
-from composcope.measures.error import mse
+from composcope.measures.error import LEARNED, mse
 from composcope.randomness import generator
 from composcope.study.claim import Effect, Excluded, Value
 from composcope.study.effects import KeyOf
 from composcope.study.evidence import Evidence
 
-# A fifth of a blank image's error: the authors' own slowest networks, with rate codes, end at 0.13 to 0.17 of it.
-GATE = 0.2
-UNLEARNED = f"did not learn its training images (MSE / blank MSE above {GATE:g})"
+UNLEARNED = f"did not learn its training images (MSE / blank MSE above {LEARNED:g})"
 UNDEFINED = "the measure is not defined for this run"
 
 
@@ -30,7 +28,7 @@ def learned(effect: Effect, *keys: KeyOf) -> Effect:
     def gated(evidence: Evidence) -> dict[int, Value]:
         runs = [run for key in keys for run in evidence[key(evidence.preset) if callable(key) else key]]
         values = effect(evidence)
-        failed = {run.spec.seed for run in runs if run.spec.seed in values and training_share(run) > GATE}
+        failed = {run.spec.seed for run in runs if run.spec.seed in values and training_share(run) > LEARNED}
         return {
             seed: Excluded(UNLEARNED) if seed in failed else Excluded(UNDEFINED) if _undefined(value) else value
             for seed, value in values.items()

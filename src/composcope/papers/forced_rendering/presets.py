@@ -6,12 +6,23 @@ from composcope.study.preset import AUTHORS_SETTING, Preset
 FIRST_SEED = 10
 
 QUICK = Preset(
-    "quick", "every figure and claim at 16x16: a quarter of an hour on two cores", label="16x16", first_seed=FIRST_SEED
+    "quick",
+    "every figure and claim at 16x16: a quarter of an hour on two cores",
+    label="16x16",
+    labels={12: "N = 10 to 20", 16: "222 angles", 17: "222 angles"},
+    first_seed=FIRST_SEED,
 )
 PAPER = Preset(
     "paper",
     "the authors' sizes and lengths: many hours on two cores, resumable",
     label=AUTHORS_SETTING,
+    # Where no code is published, the settings follow the text, which leaves the training length and the coding of
+    # stripes open; the rotation network is narrower than the authors'.
+    labels={
+        **dict.fromkeys((10, 11, 13, 14, 22, 23), "the text's setting"),
+        12: "N = 10 to 30",
+        **dict.fromkeys((16, 17), "888 angles, 64 channels"),
+    },
     first_seed=FIRST_SEED,
 )
 TINY = Preset("tiny", "for tests: shows only that everything runs", label="8x8")

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from composcope.diagnosis.truth import additive_cross
 from composcope.experiments.run import Run
 from composcope.measures.complexity import Complexity, pixel_complexity
+from composcope.measures.error import LEARNED
 from composcope.papers.forced_rendering.base import CODES, sizes_of
 from composcope.papers.forced_rendering.codes import plan
 from composcope.papers.forced_rendering.codes.numbers import accuracy_beyond, reach
 from composcope.papers.forced_rendering.errors import (
     FEW,
     LARGE,
-    LEARNED,
     accuracy,
     heldout_share,
     learned,
