@@ -10,7 +10,7 @@ from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed
 from .experiments.executor import run_all
-from .experiments.run import Result, run
+from .experiments.run import Result, Run, run
 from .experiments.spec import NotComposition, Spec
 from .experiments.store import Store
 from .experiments.sweep import Sweep
@@ -88,6 +88,7 @@ __all__ = [
     "Reproduction",
     "Result",
     "RotationTask",
+    "Run",
     "RunClass",
     "RunFailed",
     "Sampling",
