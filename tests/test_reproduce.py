@@ -282,6 +282,14 @@ def test_figures_are_the_same_from_several_processes(reproduced):
         assert panel.png == (out / "figures" / f"figure_{panel.name}.png").read_bytes()
 
 
+def test_the_registration_is_up_to_date():
+    """A claim that changes gets a new version, and results/registration.json its new hash, before it is judged."""
+    path = Path(__file__).parent.parent / "results" / "registration.json"
+    registered = json.loads(path.read_text())
+    current = {str(claim.number): {"version": claim.version, "hash": claim.registration} for claim in CLAIMS}
+    assert registered == {"study": STUDY.name, "claims": current}
+
+
 def test_every_figure_has_a_page():
     pages = Path(__file__).parent.parent / "docs" / "figures"
     numbers = {re.sub("[a-f]$", "", name) for name in CATALOGUE}
