@@ -266,7 +266,8 @@ def test_grid_has_all_combinations_with_the_first_factor_slowest(task):
 def test_blank_images_have_no_foreground(task):
     assert task.blank(3).shape == (3, *task.image_shape)
     assert not task.foreground(task.blank(3)).any()
-    assert task.foreground(task.render(task.grid())).min() >= 0
+    if not isinstance(task, cs.TableTask):  # a table of noise has values on both sides of the background it teaches
+        assert task.foreground(task.render(task.grid())).min() >= 0
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task.positions], ids=label)

@@ -147,7 +147,7 @@ def test_runs_can_be_filtered(report):
 
 def test_a_run_opens_to_its_diagnosis(report, runs):
     part = opened(report, SEEN)
-    expect(part).to_contain_text(f"It {run_row(runs, SEEN.run_id).kind}.")
+    expect(part).to_contain_text(f"It {run_row(runs, SEEN.run_id).kind}")
     truth = pixels(part.locator('canvas[data-draw="samples"]').first)
     assert truth.shape[0] == truth.shape[1]
     expected = run_samples(Run(SEEN, runs)).truth[0, 0].flip(0).numpy()
