@@ -12,7 +12,6 @@ from torch import Tensor
 
 from composcope.papers.forced_rendering.drawing_volumes import draw_evenness
 from composcope.papers.forced_rendering.stripes.numbers import Drawing, Outputs, Samples, StripeSet
-from composcope.papers.forced_rendering.stripes.plan import Amount
 from composcope.papers.forced_rendering.volumes import Evenness
 from composcope.study.drawing import COLOURS, COLUMN, MARK, PAGE, figure, show_image
 from composcope.study.plan import label_of
@@ -133,12 +132,11 @@ def draw_stripe_set(numbers: StripeSet) -> Figure:
 def _draw_shares(part: SubFigure, outputs: Outputs) -> None:
     """One column per share of bumps, one row per held-out point."""
     columns = [("truth", outputs.truth)]
-    for key, drawing in outputs.drawings.items():
+    for drawing in outputs.drawings.values():
         accuracy = sum(drawing.accuracy) / len(drawing.accuracy)
         error = sum(drawing.mse) / len(drawing.mse) / outputs.blank
-        bumps = key.bumps if isinstance(key, Amount) else label_of(key)
-        title = f"{drawing.share:.0%} of bumps ({bumps})\n{accuracy:.0%} within 1 pixel\nMSE / blank's {error:.2g}"
-        columns.append((title, drawing.images))
+        bumps = f"{drawing.share:.0%} of bumps ({drawing.bumps})"
+        columns.append((f"{bumps}\n{accuracy:.0%} within 1 pixel\nMSE / blank's {error:.2g}", drawing.images))
     points = outputs.points[:4].tolist()
     grid = part.subplots(len(points), len(columns), squeeze=False)
     for column, (title, images) in enumerate(columns):

@@ -67,10 +67,11 @@ def _spaced(count: int, shown: int) -> list[int]:
 class Drawing:
     """What one kind of run draws at held-out points; for each seed, accuracy, error, and likeness to bump and cross.
 
-    - `images`: of the first seed. `share`: the share of all seen bumps that was trained on.
+    - `images`: of the first seed. `bumps`: how many were trained on; `share`: of all seen bumps.
     """
 
     images: Images
+    bumps: int
     share: float
     seeds: tuple[int, ...]
     accuracy: tuple[float, ...]
@@ -128,6 +129,7 @@ def _drawing(runs: Sequence[Run], rows: list[int]) -> Drawing:
     assert isinstance(sampling, Stripes)
     return Drawing(
         images=runs[0].draw()[rows],
+        bumps=sampling.bumps or 0,
         share=(sampling.bumps or 0) / len(runs[0].split.seen),
         seeds=tuple(run.spec.seed for run in runs),
         accuracy=tuple(run.error["accuracy"] for run in runs),
