@@ -7,7 +7,7 @@ FIRST_SEED = 10
 
 QUICK = Preset(
     "quick",
-    "every figure and claim at 16x16: a quarter of an hour on two cores",
+    "every figure and claim at reduced size, 16x16 mostly",
     label="16x16",
     labels={12: "N = 10 to 20", 16: "222 angles", 17: "222 angles"},
     first_seed=FIRST_SEED,
