@@ -1,12 +1,13 @@
 # make reproduce   sets up .venv, reproduces the paper and prints where results and figures are
 # make test        sets up .venv with the development tools, then runs linters, the type checker and all tests
+# make test-slow   runs the long tests, which make test leaves out: faults over many instants, thousands of runs, packaging
 # make bench       runs the benchmarks, which compare alternative implementations
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: reproduce test bench browser clean
+.PHONY: reproduce test test-slow bench browser clean
 
 reproduce: $(VENV)/user
 	$(BIN)/composcope reproduce
@@ -15,7 +16,10 @@ test: $(VENV)/developer browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+test-slow: $(VENV)/developer browser
+	$(BIN)/python -m pytest -m slow
 
 # Results go into a folder named after the processor, so that those of other machines are kept.
 bench: $(VENV)/developer

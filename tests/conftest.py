@@ -18,7 +18,6 @@ SOURCE = Path(find_spec("composcope").origin).parent
 CHECKED = {path.stem for path in SOURCE.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__", "cli"}
 install_import_hook([f"composcope.{name}" for name in sorted(CHECKED)], "shapecheck.checked")
 
-import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import composcope as cs  # noqa: E402
@@ -30,7 +29,7 @@ torch.set_num_threads(1)
 def seeded() -> None:
     """Every test starts from the same random state, whichever ran before it."""
     torch.manual_seed(0)
-    np.random.seed(0)
+
 
 TINY_TOML = """\
 version = 1
