@@ -123,10 +123,11 @@ def main() -> None:
     print(machine())
     if options.only != "sweeps":
         samples = 96 if options.quick else 320
-        epochs(Network(3, width=24, size=16, batch=16, samples=192, epochs=8), 5)  # the quick preset's main network
-        # compiled once only: compiling takes a minute or two, which the first turn, not counted, pays
-        seconds = {4: epochs(Network(4, samples=samples), 3, compiled=not options.quick)}
-        seconds[10] = epochs(Network(10, samples=samples), 3)
+        # compiling takes a minute or two, which the first turn, not counted, pays
+        compiled, rounds = not options.quick, 3 if options.quick else 5
+        quick_preset = Network(3, width=24, size=16, batch=16, samples=192, epochs=8)  # its main network
+        epochs(quick_preset, rounds, compiled)
+        seconds = {depth: epochs(Network(depth, samples=samples), rounds, compiled) for depth in (4, 10)}
         a_layer = (seconds[10] - seconds[4]) / 6
         total = sum(50 * 2000 * (seconds[4] + (depth - 4) * a_layer) for depth in range(2, 7))
         print("the paper's depth experiment (depths 2-6, 50 epochs of 2000 draws, one code, one seed), from these:")
