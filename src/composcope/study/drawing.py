@@ -74,9 +74,13 @@ def stamp(drawn: Figure, text: str) -> None:
     width, height = drawn.get_size_inches()
     line = 0.2
     drawn.set_size_inches(width, height + line)
-    layout = drawn.get_layout_engine()
+    layout, kept = drawn.get_layout_engine(), height / (height + line)
     if layout is not None:
-        layout.set(rect=(0, line / (height + line), 1, height / (height + line)))  # type: ignore[call-arg]
+        layout.set(rect=(0, 1 - kept, 1, kept))  # type: ignore[call-arg]
+    else:
+        for axes in drawn.axes:
+            left, bottom, across, up = axes.get_position(original=True).bounds
+            axes.set_position((left, 1 - kept + bottom * kept, across, up * kept))
     drawn.text(0.99, 0.03 / (height + line), text, ha="right", va="bottom", fontsize=6, color="#666666")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from composcope.study.claim import Bounds, Claim, Excluded, Part
 from composcope.study.observations import Observation, Observations
 from composcope.study.preset import AUTHORS_SETTING, Preset
-from composcope.study.statistics import LEVEL, Inference, holm, infer, interval, sign_test
+from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
 
 FEWEST_SEEDS = 3
 NO_RUN = "no eligible run"
@@ -303,8 +303,8 @@ def _infer(part: Part, values: list[float], censored: list[tuple[float, float]])
     unknown = sides.count(None)
     p, _ = sign_test(sides.count(True), sides.count(False) + unknown)
     opposite, _ = sign_test(sides.count(False), sides.count(True) + unknown)
-    mean, _, _ = interval(values)
-    return Inference(mean, None, None, p, opposite, "sign test")
+    known = [(value, value) for value in values] + censored
+    return Inference(certain_median(known), None, None, p, opposite, "sign test")
 
 
 def _side(part: Part, low: float, high: float) -> bool | None:

@@ -23,7 +23,8 @@ Method = Literal["t-test", "equivalence test", "sign test", "identical values", 
 class Inference:
     """What the seeds say about one inequality.
 
-    - `mean`, `low`, `high`: the mean effect and its 95 % t-interval; None where there are too few values.
+    - `mean`, `low`, `high`: the mean effect and its 95 % t-interval; None where there are too few values. A sign test
+      is about the median, so that it has the median in place of the mean and no interval.
     - `p`: of the claimed side; `p_opposite`: of the other side.
     """
 
@@ -81,6 +82,16 @@ def sign_test(yes: int, no: int) -> tuple[float, float]:
         return 1.0, 1.0
     p, opposite = (float(stats.binomtest(count, yes + no, alternative="greater").pvalue) for count in (yes, no))
     return p, opposite
+
+
+def certain_median(bounds: Sequence[tuple[float, float]]) -> float | None:
+    """The median of values of which only bounds are known; None where the bounds leave it open.
+
+    >>> certain_median([(1, 1), (2, 2), (3, math.inf)]), certain_median([(1, 1), (2, math.inf), (3, math.inf)])
+    (2.0, None)
+    """
+    low, high = (float(np.median(ends)) for ends in zip(*bounds, strict=True))
+    return low if low == high else None
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float | None, float | None, float | None]:

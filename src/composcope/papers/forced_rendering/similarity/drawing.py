@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from composcope.papers.forced_rendering.drawing_plane import draw_dots
-from composcope.papers.forced_rendering.similarity.numbers import OVERLAP, HeldoutSimilarity, Matrices, Sums
+from composcope.papers.forced_rendering.similarity.numbers import DARK, OVERLAP, HeldoutSimilarity, Matrices, Sums
 from composcope.study.drawing import COLOURS, MARK, PAGE, figure, show_image
 
 SCORES = {
@@ -90,6 +90,9 @@ def draw_heldout_similarity(numbers: HeldoutSimilarity) -> Figure:
         top = float(np.quantile(similarity.numpy(), 0.995)) or similarity.max().item() or 1.0
         picture = _draw_slice(axes, similarity, top)
         axes.set_title(f"decoder: {name}")
+        if not similarity.any():
+            _say_empty(axes)
+            continue
         bar = drawn.colorbar(picture, ax=axes, pad=0.02)
         bar.ax.tick_params(labelsize=6)
         binary, smoothed, product = (numbers.agreement[name, kernel] for kernel in numbers.kernels)
@@ -114,12 +117,21 @@ def draw_matrices(numbers: Matrices) -> Figure:
             top = 1.0 if kind == "cosine" else max(tops) or 1.0
             shades = "cividis_r" if kind == "l2" else "cividis"  # bright is alike, in distances too
             picture = axes.imshow(gram.numpy(), cmap=shades, vmin=0, vmax=top, aspect="auto")
-            drawn.colorbar(picture, ax=axes, pad=0.02)
             score = next(row[f"contrast of blocks, {kind}"] for row in numbers.scores if row["code"] == code)
-            axes.set_xlabel("empty" if score is None else f"contrast of blocks {score:.3f}")
             _mark_blocks(axes, numbers.seen, len(gram))
             axes.set_title(f"{code} code: {titles[kind]}")
+            if not gram.any():
+                _say_empty(axes)
+                continue
+            drawn.colorbar(picture, ax=axes, pad=0.02)
+            axes.set_xlabel("" if score is None else f"contrast of blocks {score:.3f}")
     return drawn
+
+
+def _say_empty(axes: Any) -> None:
+    """In the middle of a matrix of zeros, why it is one."""
+    words = f"empty: no two images share a\npixel with a foreground above {DARK:g}"
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="white", fontsize=6.5)
 
 
 def _mark_blocks(axes: Any, seen: int, points: int) -> None:
