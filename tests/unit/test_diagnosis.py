@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import composcope as cs
+from composcope.activations import Subject, code_tangents
 from composcope.diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from composcope.diagnosis.truth import additive_cross
 from composcope.verdict import KINDS
@@ -383,3 +384,12 @@ def test_curves_by_distance_are_among_the_numbers():
     found = diagnose(oracle("blank"), TASK, HOLDOUT, cs.Bump())
     curve = found.numbers()["by_distance"]["mse"]
     assert len(curve["distances"]) == len(curve["means"]) == len(curve["counts"]) > 1
+
+
+def test_a_network_that_hardly_changes_its_image_has_exact_geometry():
+    """Untrained: differences of its images are mostly rounding, which must not count as disagreement."""
+    module = cs.CNN(depth=4, width=64).build((28, 28), (1, 28, 28))
+    task, encoding = cs.BumpTask(28), cs.Bump()
+    codes = encoding.encode(task.grid(), task.factors)
+    tangents = code_tangents(encoding, task.grid(), task.factors, (0, 1))
+    assert Subject(module, codes).differentiates(codes, tangents) is None

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from composcope import fastconv
 from composcope.errors import BadInput
 
 Pick = int | str | Callable[[Any], Tensor] | None
@@ -256,7 +257,7 @@ def _described(out: Any) -> str:
 def evaluating(module: nn.Module, device: torch.device) -> Iterator[None]:
     """The module in eval mode, without gradients or fused shortcuts; modes and random states are restored after.
 
-    A module that draws random numbers draws the same ones every time.
+    A module that draws random numbers draws the same ones every time. Our convolutions use their kernels, if allowed.
     """
     modes = [(part, part.training) for part in module.modules() if hasattr(part, "training")]
     fused = torch.backends.mha.get_fastpath_enabled()
@@ -264,7 +265,8 @@ def evaluating(module: nn.Module, device: torch.device) -> Iterator[None]:
     try:
         module.eval()
         torch.backends.mha.set_fastpath_enabled(False)  # a fused layer shows none of its parts and has no derivative
-        with torch.random.fork_rng(devices=devices), torch.no_grad():
+        kernels = fastconv.using("torch" if fastconv.mode() == "torch" else "everywhere")
+        with torch.random.fork_rng(devices=devices), torch.no_grad(), kernels:
             torch.default_generator.manual_seed(0)
             if device.type == "cuda":
                 with torch.cuda.device(device):

@@ -3,7 +3,7 @@
 from composcope.fastconv.functional import conv3x3, upsample2x
 from composcope.fastconv.memory import keep_memory
 from composcope.fastconv.modules import Conv3x3, Upsample2x, prepare
-from composcope.fastconv.state import Mode, Status, status, used, using
+from composcope.fastconv.state import Mode, Status, mode, status, used, using
 
 __all__ = [
     "Conv3x3",
@@ -12,6 +12,7 @@ __all__ = [
     "Upsample2x",
     "conv3x3",
     "keep_memory",
+    "mode",
     "prepare",
     "status",
     "upsample2x",

@@ -1,4 +1,4 @@
-"""The convolutions as functions: the kernel in training where it pays, otherwise PyTorch's."""
+"""The convolutions as functions: the kernel where it pays, otherwise PyTorch's."""
 
 import ctypes
 import threading
@@ -30,7 +30,7 @@ def upsample2x(x: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool
 
 def _layer(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
     # first of all, so that torch.compile traces PyTorch's convolution and nothing else
-    if torch.compiler.is_compiling() or not _learns(x, weight, bias):
+    if torch.compiler.is_compiling() or not (_learns(x, weight, bias) or state.mode() == "everywhere"):
         return by_torch(layer, x, weight, bias, relu)
     kernel = _choose(layer, x, weight, bias)
     state.count(kernel or "torch")
@@ -61,7 +61,7 @@ def _learns(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
     """The kernel's name, or None for PyTorch's."""
-    if state.mode() != "auto" or not _plain(x, weight, bias) or x.dim() != 4 or x.numel() == 0:
+    if state.mode() == "torch" or not _plain(x, weight, bias) or x.dim() != 4 or x.numel() == 0:
         return None
     n, c, h, w = x.shape
     rows, cols = (0, 1) if layer == "conv3x3" else (1, 0)

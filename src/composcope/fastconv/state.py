@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from composcope.fastconv.build import BuildError, load
 
 logger = logging.getLogger("composcope.fastconv")
 
-Mode = Literal["auto", "torch"]
+Mode = Literal["auto", "torch", "everywhere"]
 
 _mode: ContextVar[Mode] = ContextVar("composcope_fastconv", default="auto")
 _used: Counter[str] = Counter()
@@ -33,9 +33,12 @@ class Status:
 
 @contextmanager
 def using(mode: Mode) -> Iterator[None]:
-    """Within: "auto" uses the kernels where they pay, "torch" only PyTorch's convolutions."""
-    if mode not in ("auto", "torch"):
-        raise ValueError(f'the kernels know "auto" and "torch", not {mode!r}')
+    """Within: "auto" uses the kernels in training where they pay, "torch" only PyTorch's convolutions.
+
+    "everywhere" uses them without gradients too, where "auto" agrees with PyTorch to the last bit.
+    """
+    if mode not in get_args(Mode):
+        raise ValueError(f"the kernels know {', '.join(get_args(Mode))}, not {mode!r}")
     token = _mode.set(mode)
     try:
         yield
@@ -55,7 +58,7 @@ def status() -> Status:
 
 
 def used() -> Counter[str]:
-    """How many convolutions ran with gradients since the process began, by "winograd", "narrow" and "torch".
+    """How many convolutions were chosen between since the process began, by "winograd", "narrow" and "torch".
 
     What one run took is a difference: ``used() - before``.
     """

@@ -77,25 +77,29 @@ def _chunk_scores(
 
 
 def _product_fit(maps: Float[Tensor, "units ..."]) -> tuple[Float[Tensor, "units"], Float[Tensor, "units"]]:
-    """Squared correlation of each map with the product of its marginals, and how localised those are."""
-    units = len(maps)
-    flat = maps.flatten(1)
-    upright = flat - _medians(flat)[:, None]
-    upright *= torch.where(upright.amax(1) >= -upright.amin(1), 1.0, -1.0)[:, None]
-    marginals = tuning_marginals(upright.reshape(maps.shape))
-    moment = upright.reshape(maps.shape)
+    """Squared correlation of each map with the product of its marginals, and how localised those are.
+
+    Only the background is taken from the maps themselves: all else follows from their marginals and their square.
+    """
+    units, flat = len(maps), maps.flatten(1)
+    points = flat.shape[1]
+    background = _medians(flat)
+    rises = flat.amax(1) - background >= background - flat.amin(1)
+    sign = torch.where(rises, 1.0, -1.0).to(maps.dtype)
+    marginals = [sign[:, None] * (curve - background[:, None]) for curve in tuning_marginals(maps)]
+    moment = maps
     product_sum, product_square, localised = torch.ones(3, units, dtype=maps.dtype)
     for curve in marginals:
         # sums over the grid of map * product, product and product^2, one factor at a time: the product is never made
-        moment = (moment * curve.reshape(units, -1, *[1] * (moment.ndim - 2))).sum(1)
+        moment = torch.bmm(curve[:, None], moment.reshape(units, curve.shape[1], -1))[:, 0]
         product_sum = product_sum * curve.sum(1)
         product_square = product_square * curve.square().sum(1)
         wide = (curve > curve.amax(1, keepdim=True) / 2).double().mean(1)
         localised = torch.minimum(localised, ((0.5 - wide) / 0.25).clamp(0, 1))
-    points, total = upright.shape[1], upright.sum(1)
-    a, b = upright.square().sum(1) - total.square() / points, product_square - product_sum.square() / points
+    mean = flat.mean(1)
+    a, b = (flat - mean[:, None]).square().sum(1), product_square - product_sum.square() / points
+    covariance = moment[:, 0] - mean * product_sum  # a shift or a sign of the map changes no squared correlation
     scale = a * b
-    covariance = moment - total * product_sum / points
     return torch.where(scale > 0, covariance.square() / scale.clamp(min=1e-300), 0.0), localised
 
 

@@ -76,6 +76,14 @@ def test_switch(conv, x):
         pass
 
 
+def test_everywhere_is_without_gradients_too(conv, x):
+    conv.relu, before = False, fastconv.used()
+    with torch.no_grad(), fastconv.using("everywhere"):
+        y = conv(x)
+    assert fastconv.used() - before == {"winograd": 1}
+    torch.testing.assert_close(y, F.conv2d(x, conv.weight, conv.bias, padding=1), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("relu", [False, True])
 def test_without_gradients_pytorch_runs_to_the_last_bit(conv, x, relu):
     conv.relu = relu
