@@ -39,3 +39,22 @@ def sync_folder(folder: Path) -> None:
 def sha256(content: bytes) -> str:
     """The checksum under which stored contents are known."""
     return hashlib.sha256(content).hexdigest()
+
+
+def create(path: Path, content: bytes) -> bool:
+    """Create a file; False if there is one already. Of several processes exactly one succeeds, also over a network."""
+    try:
+        with open(path, "xb") as file:
+            file.write(content)
+    except FileExistsError:
+        return False
+    return True
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder, unless there is one; OSError if there is something else, for example a link."""
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        if folder.is_symlink() or not folder.is_dir():
+            raise

@@ -5,6 +5,7 @@
     store/<run_id>/measures/<name>.json   added later, each with its version and checksum
     store/<run_id>/measures/diagnosis.npz the maps of the diagnosis, whose numbers are in diagnosis.json
     store/<run_id>/spec.json failed.json  a run that diverged, with the reason
+    store/.leases/                        who is doing which run at the moment
 
 A run's folder is filled under a temporary name and renamed when complete, so it exists completely or not at all;
 `done.json` holds the checksums of the other files. Nothing is ever loaded by running code.
@@ -15,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +35,7 @@ from composcope.experiments.checked_files import (
     read_file,
     read_json,
 )
+from composcope.experiments.leases import Leases
 from composcope.experiments.spec import Spec
 from composcope.files import sha256, sync_folder, write_atomically
 from composcope.training import Trained, Weights
@@ -45,9 +46,11 @@ if TYPE_CHECKING:
 __all__ = ["Damaged", "Record", "Store", "flatten"]
 
 FORMAT = 1
-# A half-written folder this old belongs to a process that was killed: writing one takes seconds.
+STAGING = ".staging-"
+# A half-written folder without a lease this old belongs to a process that was killed: writing one takes seconds.
 STALE_SECONDS = 3600
 RUN_ID = re.compile("[0-9a-f]{16}")
+LEASE_NAME = re.compile("[0-9A-Za-z_-]{1,100}")
 Status = Literal["done", "failed", "damaged", "missing"]
 
 
@@ -72,6 +75,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self._leases = Leases(self.folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise BadInput(f"store {str(folder)!r} is a file; a folder is needed")
         version = self._read_format()
@@ -85,16 +89,50 @@ class Store:
         """Create the folder, or raise BadInput if it cannot be written to; remove what a killed process left behind."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with self._staging("check"):
-                pass
             if not (self.folder / "store.json").exists():
                 write_atomically(self.folder / "store.json", as_json({"format": FORMAT}))
+            with self._staging("check") as mine:
+                self._remove_leftovers(mine.stat().st_mtime)
         except OSError as error:
-            raise BadInput(f"store {str(self.folder)!r} cannot be written: {error.strerror}") from None
-        for leftover in self.folder.glob(".staging-*"):
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> BadInput:
+        return BadInput(f"store {str(self.folder)!r} cannot be written: {error.strerror}")
+
+    def _remove_leftovers(self, now: float) -> None:
+        """Remove half-written folders of processes that died. `now`: the time by the clock of the file system."""
+        leftovers = [entry.path for entry in os.scandir(self.folder) if entry.name.startswith(STAGING)]
+        for name in self._leases.dead([os.path.basename(path) for path in leftovers]):
+            leftover = self.folder / name
             with suppress(FileNotFoundError):  # another process's, finished meanwhile
-                if time.time() - leftover.stat().st_mtime > STALE_SECONDS:
+                # Earlier versions took no lease for them.
+                if self._leases.known(name) or now - leftover.stat().st_mtime > STALE_SECONDS:
                     shutil.rmtree(leftover, ignore_errors=True)
+                    self._leases.forget(name)
+
+    @contextmanager
+    def lease(self, run_id: str) -> Iterator[bool]:
+        """True while this process holds the run, False if another live process does: for a run that is to be done once.
+
+        Another process may have finished the run before, so look at `has` again after taking the lease. The lease of a
+        process that died ends by itself: at once on the same machine, within two minutes on another.
+
+            with store.lease(spec.run_id) as mine:
+                if mine and not store.has(spec.run_id):
+                    ...
+        """
+        if not LEASE_NAME.fullmatch(run_id):
+            raise BadInput(f"lease {run_id!r}: letters, digits, '-' and '_' are allowed")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            number = self._leases.acquire(run_id)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        if number is None:
+            yield False
+            return
+        with self._leases.holding(run_id, number):
+            yield True
 
     def has(self, run_id: str) -> bool:
         return (self.folder / run_id / "done.json").is_file()
@@ -245,12 +283,13 @@ class Store:
     @contextmanager
     def _staging(self, run_id: str) -> Iterator[Path]:
         """A temporary folder in the store: a rename is atomic only within one file system."""
-        staging = self.folder / f".staging-{run_id}-{uuid.uuid4().hex}"
-        staging.mkdir()
-        try:
-            yield staging
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+        staging = self.folder / f"{STAGING}{run_id}-{uuid.uuid4().hex}"
+        with self._leases.take(staging.name):  # nobody else removes it while we live
+            staging.mkdir()
+            try:
+                yield staging
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
 
     def _checksums(self, run_id: str) -> dict[str, dict[str, Any]]:
         path = self.folder / run_id / "done.json"
