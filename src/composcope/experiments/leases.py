@@ -3,9 +3,9 @@
     .leases/<name>.<n>    one small file per lease; its modification time is the heartbeat
 
 A lease is taken by creating its file, which succeeds for one process only, also on network file systems. A lease whose
-holder died is taken over by creating the file of the next number; the highest number is the holder's. No clock of another
-host is believed: a holder on this machine is looked up in the process table, and a heartbeat of any other is compared
-with the time that the file system gives a file touched just now. One that looks silent is watched for a while first.
+holder died is taken over by creating the file of the next number; the highest number is the holder's. No clock of
+another host is believed: a holder on this machine is looked up in the process table, and a heartbeat of any other is
+compared with the time that the file system gives a file touched just now. One that looks silent is watched first.
 """
 
 import json
@@ -160,7 +160,7 @@ class Leases:
 
 
 def _read(path: Path, number: int) -> _Sight | None:
-    """The lease file of this number beside the path; opened first, so that a network file system looks at the server."""
+    """The lease file of this number beside the path; opened, so that a network file system asks its server."""
     try:
         descriptor = os.open(path.with_suffix(f".{number}"), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
@@ -193,7 +193,7 @@ def _me() -> dict[str, object]:
 
 
 def _started(pid: int) -> str | None:
-    """When the process of this id started, in ticks since the machine did; None if there is none, or no process table."""
+    """When the process of this id started, in ticks since the machine did; None if there is none."""
     try:
         # The name of the program, in brackets, may contain spaces.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
