@@ -126,7 +126,7 @@ class Positional(Encoding):
     A circular factor uses the harmonics 1 .. pairs of its angle instead, so that the code is periodic.
     """
 
-    pairs: Annotated[int, Field(ge=1)] = 14
+    pairs: Annotated[int, Field(ge=1, le=4096)] = 14
     base: Annotated[float, Field(gt=1)] = 10000.0
     absent: Absent = "zeros"
 

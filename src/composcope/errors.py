@@ -17,6 +17,14 @@ class RunFailed(ComposcopeError, RuntimeError):
     """A run that started and failed: exit code 1."""
 
 
+class CannotStore(RunFailed):
+    """A run was done, but could not be stored."""
+
+
+class DiskFull(CannotStore):
+    """No run can be stored: the disk is full or read-only. A sweep stops, since the next run would be lost too."""
+
+
 def explain(error: ValidationError) -> str:
     """One line per problem: `decoder.depth = 0: input should be greater than or equal to 1`."""
     lines = []

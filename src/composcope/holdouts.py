@@ -173,7 +173,7 @@ class Box(Holdout):
         return hash(frozenset(self.bounds.items()))
 
 
-Parts = Annotated[tuple[Holdout, ...], Listed, Field(min_length=1)]
+Parts = Annotated[tuple[Holdout, ...], Listed, Field(min_length=1, max_length=1000)]
 
 
 @register("union")

@@ -12,6 +12,9 @@ from composcope.factors import Latents
 from composcope.holdouts import Holdout, split
 from composcope.tasks.base import Task
 
+# More samples than fit into memory as images.
+MOST_SAMPLES = 10_000_000
+
 
 class Sampling(Component):
     """Chooses the training samples. A custom sampling implements `sample`; NaN marks an absent factor."""
@@ -45,7 +48,7 @@ class Sampling(Component):
 class Draws(Sampling):
     """n draws with replacement from the seen combinations: grid points, or real values if the task is continuous."""
 
-    n: Annotated[int, Field(ge=1)] = 2000
+    n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 2000
 
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents:
         drawn = torch.empty(0, len(task.factors))
@@ -82,8 +85,8 @@ class Stripes(Sampling):
     torch.Size([156, 2])
     """
 
-    stripes: Annotated[int, Field(ge=0)] | None = None
-    bumps: Annotated[int, Field(ge=0)] | None = None
+    stripes: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
+    bumps: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """Terminal output: progress with the time left, as a bar or as lines of a log, and tables whose lines never wrap."""
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,6 +9,9 @@ from typing import Any
 
 # Without a terminal (a log file, a pipe) a line is printed after this many seconds, and then every so often.
 FIRST_LINE, NEXT_LINES = 5.0, 30.0
+# Characters that a terminal or a browser acts on instead of showing: controls but for tab and line feed, marks that
+# change the direction of text, and halves of surrogate pairs, which cannot be written at all.
+ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @contextmanager
@@ -58,6 +62,15 @@ class _LogLines:
         print(f"{self.title}: {share:.0%} done{left}", file=sys.stderr, flush=True)
 
 
+def shown(text: object) -> str:
+    """Text from files or users with every character that a terminal would act on written as its code.
+
+    >>> shown("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return ACTED_ON.sub(lambda sign: repr(sign[0])[1:-1], str(text))
+
+
 def duration(seconds: float) -> str:
     """A time in words.
 
@@ -74,7 +87,7 @@ def duration(seconds: float) -> str:
 
 def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
     """Aligned columns under the first row's keys, one line per row however narrow the terminal is."""
-    texts = [[str(key) for key in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
+    texts = [[_cell(key) for key in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in texts:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -83,4 +96,4 @@ def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
 def _cell(value: object) -> str:
     if value is None or value != value:  # NaN
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else shown(value).replace("\n", " ").replace("\t", " ")

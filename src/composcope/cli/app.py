@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from composcope.errors import BadInput, ComposcopeError
+from composcope.terminal import shown
 
 app = typer.Typer(
     help="Does this generative decoder compose? Train, withhold, measure, explain.\n\n"
@@ -22,7 +23,8 @@ app = typer.Typer(
 
 StoreOption = Annotated[Path, typer.Option("--store", help="Folder that holds the results.")]
 PluginOption = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="Python file with your own components; may be repeated.")
+    list[Path] | None,
+    typer.Option("--plugin", help="Python file with your own components; its code is run. May be repeated."),
 ]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; by default one per core.")]
 KernelsOption = Annotated[
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
     except ComposcopeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {shown(error)}", file=sys.stderr)
         sys.exit(2 if isinstance(error, BadInput) else 1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
@@ -73,7 +75,7 @@ def _show_warning(
     file: Any = None,
     line: str | None = None,
 ) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {shown(message)}", file=sys.stderr)
 
 
 def load_plugins(paths: Sequence[Path] | None) -> None:

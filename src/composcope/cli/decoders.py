@@ -8,11 +8,17 @@ import typer
 
 from composcope.cli.app import DEFAULT_STORE, PluginOption, StoreOption, app, load_plugins
 from composcope.errors import BadInput, ComposcopeError
+from composcope.terminal import shown
 
 
 @app.command()
 def diagnose(
-    decoder: Annotated[str, typer.Argument(help="A run's id, or path/file.py:function that returns your own module.")],
+    decoder: Annotated[
+        str,
+        typer.Argument(
+            help="A run's id, or path/file.py:function that returns your own module; that file's code is run."
+        ),
+    ],
     spec: Annotated[Path | None, typer.Option(help="For a module: TOML file with task, holdout and encoding.")] = None,
     weights: Annotated[Path | None, typer.Option(help="For a module: its weights, a safetensors file.")] = None,
     pick: Annotated[
@@ -63,7 +69,7 @@ def diagnose(
             diagnosis = run.diagnose(on_progress=advance, draws=draws, only=only)
             samples = run_samples(run)
             title, settings = f"Run {run.run_id}", run.spec
-    print(diagnosis.summary())
+    print(shown(diagnosis.summary()))
     if out is not None:
         save_diagnosis(diagnosis, out)
         page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings, samples)
@@ -98,7 +104,7 @@ def measure(
                 verdict = measure_run(target, run_id, on_progress=advance).verdict
         except ComposcopeError as error:
             failed = True
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {shown(error)}", file=sys.stderr)
             continue
         score = f", score {verdict.score:.2f}" if verdict and verdict.score is not None else ""
         print(f"run {run_id}: " + (f"{verdict.kind}{score}" if verdict else "nothing is held out"))

@@ -10,8 +10,6 @@ import typer
 from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, WorkersOption, app, load_plugins
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from composcope.experiments.spec import Spec
     from composcope.experiments.store import Store
 
@@ -75,7 +73,7 @@ def sweep(
     load_plugins(plugin)
     specs = Sweep.from_toml(sweep).specs()
     target = Store(store)
-    todo = [spec for spec in specs if not target.has(spec.run_id)]
+    todo = [spec for spec in specs if not target.complete(spec.run_id)]
     print(f"{len(specs)} runs: {len(specs) - len(todo)} done, {len(todo)} to do")
     if dry_run:
         print(time_left(sum(estimated_costs(todo, kernels).values()), len(todo), workers))
@@ -89,15 +87,17 @@ def sweep(
 def list_(store: StoreOption = DEFAULT_STORE) -> None:
     """List the runs of a store: the settings in which they differ, and the main results."""
     from composcope.experiments.store import Store
-    from composcope.terminal import print_table
+    from composcope.terminal import print_table, progress_bar, shown
 
-    frame = Store(store).frame(verify=True)
-    if frame.empty:
+    with progress_bar("reading runs") as advance:
+        records = Store(store).records(verify=True, on_progress=advance)
+    if not records:
         print(f"no runs in {store}")
         return
-    print_table(_overview(frame).to_dict("records"))
-    for row in frame[frame["problem"] != ""].itertuples():
-        print(f"{row.status} {row.run_id}: {row.problem}")
+    print_table(_overview([record.row() for record in records]))
+    for record in records:
+        if record.problem:
+            print(f"{record.status} {record.run_id}: {shown(record.problem)}")
 
 
 @app.command()
@@ -107,26 +107,26 @@ def show(
     plugin: PluginOption = None,
 ) -> None:
     """Show one run: its spec, its split's certificate, measures, curve and provenance."""
-    from composcope.experiments.spec import Spec
+    import tomli_w
+
     from composcope.experiments.store import Store
-    from composcope.holdouts import split
+    from composcope.terminal import shown
 
     load_plugins(plugin)
     target = Store(store)
     full_id = target.find(run_id)
-    record = target.record(full_id, verify=True)
-    print(f"run {full_id}: {record.status}" + (f", {record.problem}" if record.problem else ""))
+    record, certificate = target.certified(full_id)
+    print(f"run {full_id}: {record.status}" + (f", {shown(record.problem)}" if record.problem else ""))
     if record.status == "damaged":
         raise typer.Exit(1)
-    spec = Spec.from_dict(record.spec)
-    print(f"\n{spec.to_toml()}")
-    print(f"split: {split(spec.task, spec.holdout).certificate}")
+    print(f"\n{shown(tomli_w.dumps(dict(record.spec)))}")
+    print(f"split: {shown(certificate) or 'not known; is a --plugin missing?'}")
     if record.status == "failed":
         raise typer.Exit(1)
     _print_measures(record.measures)
-    curve = target.curve(full_id)
-    print(f"loss: {curve['loss'].iloc[0]:.3g} in epoch 1, {curve['loss'].iloc[-1]:.3g} in epoch {len(curve)}")
-    print("\n".join(f"{name}: {value}" for name, value in record.provenance.items()))
+    losses = target.losses(full_id)
+    print(f"loss: {losses[0]:.3g} in epoch 1, {losses[-1]:.3g} in epoch {len(losses)}")
+    print("\n".join(shown(f"{name}: {value}") for name, value in record.provenance.items() if name != "split"))
 
 
 def run_with_progress(
@@ -140,7 +140,7 @@ def run_with_progress(
 ) -> list[str]:
     """Do the runs with a progress bar; returns the ids of those that failed, after all were tried."""
     from composcope.experiments.executor import run_all, workload
-    from composcope.terminal import progress_bar
+    from composcope.terminal import progress_bar, shown
 
     total = workload(specs, store, diagnosed, costs)
     with progress_bar(f"{len(specs)} runs") as advance:
@@ -149,7 +149,7 @@ def run_with_progress(
         )
     failures = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failures:
-        print(f"error: {outcome.failure}", file=sys.stderr)
+        print(f"error: {shown(outcome.failure)}", file=sys.stderr)
     if specs:
         print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; stored in {store.folder}")
     return [outcome.run_id for outcome in failures]
@@ -176,15 +176,16 @@ def time_left(seconds: float, runs: int, workers: int | None) -> str:
     return f"about {duration(seconds / parallel)} with {crew} workers, from timing a few steps of each network"
 
 
-def _overview(frame: "pd.DataFrame") -> "pd.DataFrame":
+def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The columns that a terminal has room for: the settings that differ between the runs, and the main measures."""
-    settings = [name for name in frame.columns if not name.startswith(("error.", "diagnosis."))]
-    varied = [name for name in settings if "." in name and frame[name].nunique(dropna=False) > 1]
+    names = dict.fromkeys(name for row in rows for name in row)
+    settings = [name for name in names if "." in name and not name.startswith(("error.", "diagnosis."))]
+    varied = [name for name in settings if len({str(row.get(name)) for row in rows}) > 1]
     shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
-    verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score") if name in frame]
+    verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score") if name in names]
     columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, "seconds"]
-    short = frame.reindex(columns=columns)
-    return short.rename(columns=lambda name: name.removeprefix("error.").removeprefix("diagnosis."))
+    short = {name: name.removeprefix("error.").removeprefix("diagnosis.") for name in columns}
+    return [{short[name]: row.get(name) for name in columns} for row in rows]
 
 
 def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
@@ -195,10 +196,11 @@ def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
 
 
 def _print_measures(measures: Mapping[str, Mapping[str, Any]]) -> None:
-    from composcope.experiments.store import flatten
+    from composcope.experiments.records import flatten
+    from composcope.terminal import shown
 
     for name, values in measures.items():
         flat = flatten(values)
         parts = [f"{key} {value:.4g}" for key, value in flat.items() if isinstance(value, int | float)]
         listed = ", ".join(parts) if len(parts) <= 12 else f"{len(parts)} numbers, in Store.frame()"
-        print(f"measured {name}: {listed}")
+        print(shown(f"measured {name}: {listed}"))

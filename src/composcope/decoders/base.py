@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from composcope.components import Component
 
 ImageShape = tuple[int, int, int]
+# Far beyond what can be trained; a spec with more is a mistake, or meant to exhaust whoever reads it.
+MOST_DEPTH, MOST_WIDTH = 1024, 65_536
 Codes = Float[Tensor, "n code"]
 Images = Float[Tensor, "n channels height width"]
 

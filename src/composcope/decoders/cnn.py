@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
+from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape, init_as_transposed
 from composcope.fastconv import Conv3x3, Upsample2x
 
 
@@ -26,8 +26,8 @@ class CNN(Decoder):
     FirstMap(56, 64, kernel_size=(7, 7), stride=(1, 1))
     """
 
-    depth: Annotated[int, Field(ge=1)] = 4
-    width: Annotated[int, Field(ge=1)] = 64
+    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 4
+    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 64
     batch_norm: bool = False
     output: Literal["linear", "sigmoid"] = "linear"
     last_init: Literal["conv", "transposed"] = "conv"

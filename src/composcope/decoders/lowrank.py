@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape, init_as_transposed
+from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape, init_as_transposed
 from composcope.fastconv import Conv3x3
 
 
@@ -29,9 +29,9 @@ class LowRank(Decoder):
     - `activate_embedding`: a PReLU between the matrices and the first 3x3 layer, as in the authors' network.
     """
 
-    rank: Annotated[int, Field(ge=1)] | None = None
-    depth: Annotated[int, Field(ge=1)] = 2
-    channels: Annotated[int, Field(ge=1)] | None = None
+    rank: Annotated[int, Field(ge=1, le=MOST_WIDTH)] | None = None
+    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 2
+    channels: Annotated[int, Field(ge=1, le=MOST_WIDTH)] | None = None
     init: Literal["ones", "authors"] = "ones"
     activate_embedding: bool = False
 

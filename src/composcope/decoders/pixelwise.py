@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import nn
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape
+from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape
 from composcope.decoders.tokens import Pixels, Tokens, check_width
 
 
@@ -15,8 +15,8 @@ from composcope.decoders.tokens import Pixels, Tokens, check_width
 class Pixelwise(Decoder):
     """One token per pixel through `depth` linear layers with PReLU, shared by all pixels, without mixing them."""
 
-    depth: Annotated[int, Field(ge=1)] = 3
-    width: Annotated[int, Field(ge=4)] = 256
+    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 3
+    width: Annotated[int, Field(ge=4, le=MOST_WIDTH)] = 256
 
     def __post_init__(self) -> None:
         check_width(self.width)

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import nn
 
 from composcope.components import register
-from composcope.decoders.base import Decoder, ImageShape
+from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape
 from composcope.decoders.tokens import Pixels, Tokens, check_width
 
 
@@ -18,9 +18,9 @@ class Transformer(Decoder):
     Attention compares every pixel with every other, so memory and time grow with the fourth power of the image's side.
     """
 
-    depth: Annotated[int, Field(ge=1)] = 3
-    width: Annotated[int, Field(ge=4)] = 128
-    heads: Annotated[int, Field(ge=1)] = 4
+    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 3
+    width: Annotated[int, Field(ge=4, le=MOST_WIDTH)] = 128
+    heads: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 4
 
     def __post_init__(self) -> None:
         check_width(self.width)

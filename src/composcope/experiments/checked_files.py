@@ -1,23 +1,35 @@
-"""Reading stored files that may be missing or damaged, and the formats they are written in."""
+"""Reading stored files that may be missing, damaged or a stranger's, and the formats they are written in."""
 
 import csv
 import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from composcope.errors import RunFailed
+from composcope.files import MOST_BYTES, read_regular
+
+# Of a JSON or CSV file; the largest that a run writes are below a tenth of it.
+MOST_TEXT = 2**27
+# Of tables within tables; a spec or diagnosis has a tenth of it.
+MOST_DEPTH = 100
+# A run's folder has files, and folders of files.
+SUBFOLDERS = ("measures", "snapshots", "diagnosis")
 
 
 class Damaged(RunFailed):
     """A stored file is missing, unreadable or not the one that was written."""
 
 
-def read_file(path: Path) -> bytes:
-    """The file's contents; Damaged if it is missing or cannot be read."""
+class TooNew(Damaged):
+    """A stored file has a format that a later version writes; it is neither read nor replaced."""
+
+
+def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The contents of a file in a run's folder; Damaged unless it is a regular file, not reached through a link."""
     try:
-        return path.read_bytes()
+        return read_regular(path, most, folders=1 + (path.parent.name in SUBFOLDERS))
     except FileNotFoundError:
         raise not_as_written(path, "the file is missing") from None
     except OSError as error:
@@ -27,20 +39,43 @@ def read_file(path: Path) -> bytes:
 def parse_json(path: Path, content: bytes) -> dict[str, Any]:
     """The table that the file's contents hold; Damaged if they are anything else."""
     try:
-        data = json.loads(content)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
+        data = json.loads(content, parse_constant=_refuse)
+        shallow = content.count(b"[") + content.count(b"{") <= MOST_DEPTH or _depth(data) <= MOST_DEPTH
+    except (ValueError, RecursionError):
+        shallow = False
+    if not shallow or not isinstance(data, dict):
         raise not_as_written(path)
     return data
 
 
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _depth(data: Any) -> int:
+    """How many tables and lists are inside each other, counted without recursion."""
+    depth, level = 0, [data]
+    while level := [part for part in level if isinstance(part, dict | list)]:
+        depth += 1
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
+    return depth
+
+
 def read_json(path: Path) -> dict[str, Any]:
-    return parse_json(path, read_file(path))
+    return parse_json(path, read_file(path, MOST_TEXT))
+
+
+def check_format(path: Path, body: Mapping[str, Any], newest: int, key: str = "format") -> None:
+    """Damaged if the file has a format that a later version writes; it must not be read as if it were known."""
+    version = body.get(key, newest)
+    if type(version) is not int:
+        raise not_as_written(path)
+    if version > newest:
+        raise TooNew(f"{path}: {key} {version} is newer than this composcope knows ({newest}): upgrade it")
 
 
 def not_as_written(path: Path, problem: str = "is not what was written") -> Damaged:
-    folder = path.parent.parent if path.parent.name == "snapshots" else path.parent
+    folder = path.parent.parent if path.parent.name in SUBFOLDERS else path.parent
     return Damaged(f"{path}: {problem}; delete the folder {folder} to have the run done again")
 
 

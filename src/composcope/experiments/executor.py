@@ -112,7 +112,7 @@ def workload(
 
 def missing(spec: Spec, store: Store, diagnosed: Collection[str] = ()) -> bool:
     """Whether the run still has to be trained, or diagnosed."""
-    if not store.has(spec.run_id):
+    if not store.complete(spec.run_id):
         return True
     return spec.run_id in diagnosed and not store.has_diagnosis(spec.run_id)
 

@@ -6,17 +6,20 @@ checksum of the second, so that a pair from two different diagnoses is noticed. 
 a diagnosis is read from there, and replaced when the run is diagnosed again.
 """
 
+import errno
 import json
+import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from composcope.diagnosis import Diagnosis, load_diagnosis
-from composcope.diagnosis.files import pack, unpack
 from composcope.errors import BadInput
-from composcope.experiments.checked_files import Damaged, as_json, read_file, read_json
-from composcope.files import sha256, write_atomically
+from composcope.experiments.checked_files import Damaged, as_json, check_format, read_file, read_json
+from composcope.files import is_regular, make_folder, sha256, write_atomically
+
+if TYPE_CHECKING:
+    from composcope.diagnosis import Diagnosis
 
 # Raised when the definition of a measure in the diagnosis changes; older diagnoses are then made again.
 DIAGNOSIS_VERSION = 3
@@ -26,9 +29,15 @@ DIAGNOSIS = "diagnosis"
 def write_measures(folder: Path, name: str, version: int, values: Mapping[str, Any], **more: str) -> None:
     """Write one set of measures into a run's folder; `more` joins the version and the checksum."""
     body = {"version": version, "sha256": _checksum(values), **more, "values": values}
-    path = folder / "measures" / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
-    write_atomically(path, as_json(body))
+    write_atomically(_measures_folder(folder) / f"{name}.json", as_json(body))
+
+
+def _measures_folder(folder: Path) -> Path:
+    """The folder of a run's measures, created if necessary; OSError if a link would lead out of the store."""
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, f"{folder.name} is a link; a folder is needed")
+    make_folder(folder / "measures")
+    return folder / "measures"
 
 
 def _checksum(values: Any) -> str:
@@ -37,23 +46,28 @@ def _checksum(values: Any) -> str:
 
 
 def read_measures(folder: Path, versions: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
-    """All sets of measures in a run's folder by name; with `versions`, only those that are up to date."""
+    """All sets of measures in a run's folder by name; with `versions`, only those that are up to date.
+
+    A set that a later version measured is an error: to measure it again would replace newer results by older ones.
+    """
     measures = {}
     for path in sorted((folder / "measures").glob("*.json")):
+        if path.name.startswith("."):
+            continue  # half-written
         body = _checked_body(path)
+        known = {DIAGNOSIS: DIAGNOSIS_VERSION, **(versions or {})}
+        if path.stem in known:
+            check_format(path, body, known[path.stem], "version")
         if versions is None or versions.get(path.stem) == body["version"]:
             measures[path.stem] = _numbers(path, body) if "arrays_sha256" in body else body["values"]
     return measures
 
 
 def _checked_body(path: Path) -> dict[str, Any]:
-    try:
-        body = read_json(path)
-    except Damaged:
-        body = {}
+    body = read_json(path)
     # The checksum covers the values; a changed key among the others would make a diagnosis look like another layout.
     known = set(body) <= {"version", "sha256", "arrays_sha256", "values"} and "version" in body
-    if not known or _checksum(body.get("values", {})) != body.get("sha256"):
+    if not known or not isinstance(body.get("values"), dict) or _checksum(body["values"]) != body.get("sha256"):
         raise _damaged(path)
     return body
 
@@ -64,44 +78,52 @@ def _damaged(path: Path, problem: str = "is not what was written") -> Damaged:
 
 def _numbers(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
     """A diagnosis's numbers, without reading its maps."""
+    from composcope.diagnosis.files import unpack
+
     try:
         return unpack(body["values"], None).numbers()
     except (ValueError, AttributeError, TypeError) as error:
         raise _damaged(path, f"cannot be read: {error}") from None
 
 
-def write_diagnosis(folder: Path, diagnosis: Diagnosis) -> None:
+def write_diagnosis(folder: Path, diagnosis: "Diagnosis") -> None:
     """Store a diagnosis in a run's folder, replacing an older one."""
+    from composcope.diagnosis.files import pack
+
     tree, content = pack(diagnosis)
-    (folder / "measures").mkdir(exist_ok=True)
     # The numbers come last, since they say which maps belong to them: a crash in between leaves the pair unmatched,
     # which is noticed, and the diagnosis is made again.
-    write_atomically(folder / "measures" / f"{DIAGNOSIS}.npz", content)
+    write_atomically(_measures_folder(folder) / f"{DIAGNOSIS}.npz", content)
     write_measures(folder, DIAGNOSIS, DIAGNOSIS_VERSION, tree, arrays_sha256=sha256(content))
     shutil.rmtree(folder / DIAGNOSIS, ignore_errors=True)
+
+
+def has_measures(folder: Path, name: str) -> bool:
+    """Whether the run's folder has a set of measures of this name, in any state."""
+    return is_regular(folder / "measures" / f"{name}.json")
 
 
 def has_diagnosis(folder: Path) -> bool:
     """Whether the run's folder has an up-to-date diagnosis."""
     path = folder / "measures" / f"{DIAGNOSIS}.json"
-    if not path.is_file():
+    if not is_regular(path):
         return False
     body = _checked_body(path)
+    check_format(path, body, DIAGNOSIS_VERSION, "version")
     if body["version"] != DIAGNOSIS_VERSION:
         return False
-    maps = path.with_suffix(".npz") if "arrays_sha256" in body else folder / DIAGNOSIS / "numbers.json"
-    return maps.is_file()
+    return is_regular(path.with_suffix(".npz") if "arrays_sha256" in body else folder / DIAGNOSIS / "numbers.json")
 
 
-def read_diagnosis(folder: Path) -> Diagnosis:
+def read_diagnosis(folder: Path) -> "Diagnosis":
     """The stored diagnosis with its maps; Damaged if it cannot be read."""
+    from composcope.diagnosis.files import unpack
+
     path = folder / "measures" / f"{DIAGNOSIS}.json"
     body = _checked_body(path)
+    check_format(path, body, DIAGNOSIS_VERSION, "version")
     if "arrays_sha256" not in body:
-        try:
-            return load_diagnosis(folder / DIAGNOSIS)
-        except BadInput as error:
-            raise Damaged(str(error)) from None
+        return _earlier_diagnosis(folder / DIAGNOSIS, body["values"])
     maps = path.with_suffix(".npz")
     content = read_file(maps)
     if sha256(content) != body["arrays_sha256"]:
@@ -110,3 +132,27 @@ def read_diagnosis(folder: Path) -> Diagnosis:
         return unpack(body["values"], content)
     except ValueError as error:
         raise _damaged(path, f"cannot be read: {error}") from None
+
+
+def _earlier_diagnosis(folder: Path, numbers: Mapping[str, Any]) -> "Diagnosis":
+    """A diagnosis in the layout of earlier versions, if it has the numbers that were stored with a checksum."""
+    from composcope.diagnosis import load_diagnosis
+
+    if folder.is_symlink():
+        raise _damaged(folder, "is a link")
+    try:
+        diagnosis = load_diagnosis(folder)
+    except BadInput as error:
+        raise Damaged(str(error)) from None
+    if not _agree(diagnosis.numbers(), numbers):
+        raise _damaged(folder / "numbers.json")
+    return diagnosis
+
+
+def _agree(read: Any, stored: Any) -> bool:
+    """Whether two trees have the same numbers wherever both have one, up to the rounding of their formats."""
+    if isinstance(read, Mapping) and isinstance(stored, Mapping):
+        return all(_agree(read[name], stored[name]) for name in read.keys() & stored.keys())
+    if isinstance(read, int | float) and isinstance(stored, int | float):
+        return math.isclose(read, stored, rel_tol=1e-6, abs_tol=1e-12)
+    return True

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,13 +13,14 @@ from composcope.diagnosis import Diagnosis, diagnose
 from composcope.diagnosis.errors import PointErrors, mean_errors, mean_over, point_errors
 from composcope.diagnosis.points import grid_split
 from composcope.diagnosis.superposition import code_columns, parts_alone
-from composcope.errors import BadInput, RunFailed
+from composcope.errors import BadInput, CannotStore, RunFailed
+from composcope.experiments.checked_files import Damaged, TooNew
 from composcope.experiments.machine import provenance_of, usable_device, using_threads
 from composcope.experiments.spec import Spec, warn_unless_composition
-from composcope.experiments.store import Damaged, Store
+from composcope.experiments.store import Store
 from composcope.factors import Latents
 from composcope.fastconv import Mode, used, using
-from composcope.holdouts import Split
+from composcope.holdouts import Split, split
 from composcope.randomness import generator, seeded
 from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
@@ -176,9 +177,12 @@ class Run:
         """Measures by set and name. Those that the store lacks, or has in an older version, are made and stored."""
         if self.store is None:
             return {"error": self._measure_error()}
-        if self.store.measures(self.run_id, VERSIONS).keys() != VERSIONS.keys():
-            self.store.save_measures(self.run_id, "error", VERSIONS["error"], self._measure_error())
-        return self.store.measures(self.run_id)
+        if self.store.measures(self.run_id, VERSIONS).keys() == VERSIONS.keys():
+            return self.store.measures(self.run_id)
+        error = self._measure_error()
+        with suppress(CannotStore) if self.store.read_only else nullcontext():
+            self.store.save_measures(self.run_id, "error", VERSIONS["error"], error)
+        return {**self.store.measures(self.run_id), "error": error}
 
     @property
     def error(self) -> Mapping[str, Any]:
@@ -198,11 +202,16 @@ class Run:
         """The stored diagnosis; made, and stored if there is a store, where there is none that can be read."""
         if self.store is None:
             return self.diagnose()
-        with suppress(Damaged):  # a diagnosis can be made again at any time, so damage to one is not an error
+        try:
             if self.store.has_diagnosis(self.run_id):
                 return self.store.diagnosis(self.run_id)
+        except TooNew:
+            raise
+        except Damaged:  # a diagnosis can be made again at any time, so damage to one is not an error
+            pass
         diagnosis = self.diagnose()
-        self.store.save_diagnosis(self.run_id, diagnosis)
+        with suppress(CannotStore) if self.store.read_only else nullcontext():
+            self.store.save_diagnosis(self.run_id, diagnosis)
         return diagnosis
 
     def diagnose(
@@ -284,8 +293,9 @@ def run(
     if store is not None:
         if store.has(spec.run_id):
             return load(store, spec.run_id)
-        store.prepare()
-    provenance = {**provenance_of(device, threads), **(about or {})}
+        store.prepare(spec.run_id)
+    certificate = str(split(spec.task, spec.holdout).certificate)
+    provenance = {**provenance_of(device, threads), "split": certificate, **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()

@@ -5,66 +5,74 @@
     store/<run_id>/measures/<name>.json   added later, each with its version and checksum
     store/<run_id>/measures/diagnosis.npz the maps of the diagnosis, whose numbers are in diagnosis.json
     store/<run_id>/spec.json failed.json  a run that diverged, with the reason
+    store/.leases/                        who is doing which run at the moment
 
 A run's folder is filled under a temporary name and renamed when complete, so it exists completely or not at all;
 `done.json` holds the checksums of the other files. Nothing is ever loaded by running code.
 """
 
+import csv
+import errno
 import io
-import json
 import os
 import re
 import shutil
-import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from composcope.diagnosis import Diagnosis
-from composcope.errors import BadInput
+from composcope.errors import BadInput, CannotStore, DiskFull
 from composcope.experiments import measure_files
 from composcope.experiments.checked_files import (
+    MOST_TEXT,
     Damaged,
     as_csv,
     as_json,
+    check_format,
     not_as_written,
     parse_json,
     read_file,
     read_json,
 )
-from composcope.experiments.spec import Spec
-from composcope.files import sha256, sync_folder, write_atomically
-from composcope.training import Trained, Weights
+from composcope.experiments.index import Entry, Index, settled
+from composcope.experiments.leases import Leases
+from composcope.experiments.records import Record, flatten, signature
+from composcope.files import (
+    MOST_BYTES,
+    is_regular,
+    make_folder,
+    sha256,
+    sync_folder,
+    write_atomically,
+    write_synced,
+)
 
+# PyTorch takes seconds to import, and a listing does not need it.
 if TYPE_CHECKING:
     import pandas as pd
+
+    from composcope.diagnosis import Diagnosis
+    from composcope.experiments.spec import Spec
+    from composcope.training import Trained, Weights
 
 __all__ = ["Damaged", "Record", "Store", "flatten"]
 
 FORMAT = 1
-# A half-written folder this old belongs to a process that was killed: writing one takes seconds.
+STAGING = ".staging-"
+# A half-written folder without a lease this old belongs to a process that was killed: writing one takes seconds.
 STALE_SECONDS = 3600
 RUN_ID = re.compile("[0-9a-f]{16}")
-Status = Literal["done", "failed", "damaged", "missing"]
-
-
-@dataclass(frozen=True)
-class Record:
-    """A run's row in a listing, whatever its state: everything but its weights.
-
-    - `status`: "missing" for a run that is not in the store; the store itself gives none of these.
-    - `problem`: why it failed, or what is damaged.
-    """
-
-    run_id: str
-    status: Status
-    spec: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-    measures: Mapping[str, Mapping[str, Any]]
-    problem: str = ""
+LEASE_NAME = re.compile("[0-9A-Za-z_-]{1,100}")
+# The names of the files that a run is sealed with.
+SEALED = re.compile(r"(spec\.json|curve\.csv|provenance\.json|weights\.safetensors|snapshots/[0-9]{8,}\.safetensors)")
+# Moving a folder into its place fails while another process does the same; more often than this is not chance.
+MOST_TRIES = 20
+# A disk with less space than this is full: nothing is trained that could not be stored.
+LEAST_FREE_BYTES = 2**20
+# The set of measures that every finished run has.
+ALWAYS_MEASURED = "error"
 
 
 class Store:
@@ -72,6 +80,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self._leases = Leases(self.folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise BadInput(f"store {str(folder)!r} is a file; a folder is needed")
         version = self._read_format()
@@ -81,29 +90,96 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.folder)!r})"
 
-    def prepare(self) -> None:
-        """Create the folder, or raise BadInput if it cannot be written to; remove what a killed process left behind."""
+    def prepare(self, run_id: str | None = None) -> None:
+        """Create the folder, or raise BadInput if it cannot be written to; remove what a killed process left behind.
+
+        - `run_id`: the run that is to be stored, for the message.
+        """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with self._staging("check"):
-                pass
-            if not (self.folder / "store.json").exists():
+            make_folder(self.folder, parents=True)
+            if shutil.disk_usage(self.folder).free < LEAST_FREE_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if not os.path.lexists(self.folder / "store.json"):
                 write_atomically(self.folder / "store.json", as_json({"format": FORMAT}))
+            with self._staging("check") as mine:
+                write_synced(mine / "check", b"can be written")
+                self._remove_leftovers(mine.stat().st_mtime)
         except OSError as error:
-            raise BadInput(f"store {str(self.folder)!r} cannot be written: {error.strerror}") from None
-        for leftover in self.folder.glob(".staging-*"):
+            raise self._unwritable(error, run_id) from None
+
+    def _unwritable(self, error: OSError, run_id: str | None = None) -> BadInput:
+        run = "" if run_id is None else f"run {run_id}: "
+        return BadInput(f"{run}store {str(self.folder)!r} cannot be written: {error.strerror}")
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this process may only read the store."""
+        return self.folder.exists() and not os.access(self.folder, os.W_OK)
+
+    @contextmanager
+    def _storing(self, run_id: str) -> Iterator[None]:
+        """Errors of the file system as one line that names the run."""
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+            reason = error.strerror or type(error).__name__
+            raise (DiskFull if full else CannotStore)(
+                f"run {run_id}: cannot be stored in {str(self.folder)!r}: {reason}"
+            ) from None
+
+    def _remove_leftovers(self, now: float) -> None:
+        """Remove half-written folders of processes that died. `now`: the time by the clock of the file system."""
+        leftovers = [entry.path for entry in os.scandir(self.folder) if entry.name.startswith(STAGING)]
+        for name in self._leases.dead([os.path.basename(path) for path in leftovers]):
+            leftover = self.folder / name
             with suppress(FileNotFoundError):  # another process's, finished meanwhile
-                if time.time() - leftover.stat().st_mtime > STALE_SECONDS:
+                # Earlier versions took no lease for them.
+                if self._leases.known(name) or now - leftover.stat().st_mtime > STALE_SECONDS:
                     shutil.rmtree(leftover, ignore_errors=True)
+                    self._leases.forget(name)
+
+    @contextmanager
+    def lease(self, run_id: str) -> Iterator[bool]:
+        """True while this process holds the run, False if another live process does: for a run that is to be done once.
+
+        Another process may have finished the run before, so look at `has` again after taking the lease. The lease of a
+        process that died ends by itself: at once on the same machine, within two minutes on another.
+
+            with store.lease(spec.run_id) as mine:
+                if mine and not store.has(spec.run_id):
+                    ...
+        """
+        if not LEASE_NAME.fullmatch(run_id):
+            raise BadInput(f"lease {run_id!r}: letters, digits, '-' and '_' are allowed")
+        try:
+            make_folder(self.folder, parents=True)
+            number = self._leases.acquire(run_id)
+        except OSError as error:
+            raise self._unwritable(error, run_id) from None
+        if number is None:
+            yield False
+            return
+        with self._leases.holding(run_id, number):
+            yield True
 
     def has(self, run_id: str) -> bool:
-        return (self.folder / run_id / "done.json").is_file()
+        """Whether the run is trained and sealed."""
+        return is_regular(self.folder / run_id / "done.json")
+
+    def complete(self, run_id: str) -> bool:
+        """Whether the run is sealed and was measured; one that is only sealed is completed by `load`, untrained."""
+        return self.has(run_id) and measure_files.has_measures(self.folder / run_id, ALWAYS_MEASURED)
 
     def run_ids(self) -> list[str]:
         """Every run's id, done, failed or damaged, in alphabetical order."""
-        if not self.folder.is_dir():
+        try:
+            with os.scandir(self.folder) as entries:
+                return sorted(entry.name for entry in entries if RUN_ID.fullmatch(entry.name))
+        except FileNotFoundError:
             return []
-        return sorted(path.name for path in self.folder.iterdir() if path.is_dir() and RUN_ID.fullmatch(path.name))
+        except OSError as error:
+            raise BadInput(f"store {str(self.folder)!r} cannot be read: {error.strerror}") from None
 
     def find(self, prefix: str) -> str:
         """The id of the only run whose id begins with this."""
@@ -117,7 +193,7 @@ class Store:
             f"{len(matches)} runs have ids that begin with {prefix!r}: {', '.join(matches[:5])}; give more digits"
         )
 
-    def save(self, spec: Spec, trained: Trained, provenance: Mapping[str, Any]) -> None:
+    def save(self, spec: "Spec", trained: "Trained", provenance: Mapping[str, Any]) -> None:
         """Store a finished run, with the checksums of its files."""
         import safetensors.torch
 
@@ -130,85 +206,157 @@ class Store:
         for step, weights in trained.snapshots.items():
             files[f"snapshots/{step:08d}.safetensors"] = safetensors.torch.save(weights)
         checksums = {name: {"bytes": len(content), "sha256": sha256(content)} for name, content in files.items()}
-        self._add_folder(spec.run_id, {**files, "done.json": as_json({"format": FORMAT, "files": checksums})})
+        seal = {"format": FORMAT, "run_id": spec.run_id, "files": checksums}
+        self._add_folder(spec.run_id, {**files, "done.json": as_json(seal)})
 
-    def save_failure(self, spec: Spec, reason: str, provenance: Mapping[str, Any]) -> None:
+    def save_failure(self, spec: "Spec", reason: str, provenance: Mapping[str, Any]) -> None:
         """Record that a run failed; it is tried again the next time it is requested."""
-        failure = {"reason": reason, "provenance": dict(provenance)}
+        failure = {"format": FORMAT, "reason": reason, "provenance": dict(provenance)}
         self._add_folder(spec.run_id, {"spec.json": as_json(spec.to_dict()), "failed.json": as_json(failure)})
 
     def save_measures(self, run_id: str, name: str, version: int, values: Mapping[str, Any]) -> None:
         """Add a set of measures to a finished run, or replace it."""
-        measure_files.write_measures(self.folder / run_id, name, version, values)
+        with self._storing(run_id):
+            measure_files.write_measures(self.folder / run_id, name, version, values)
 
     def measures(self, run_id: str, versions: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
         """All sets of measures of a run by name; with `versions`, only those that are up to date."""
         return measure_files.read_measures(self.folder / run_id, versions)
 
-    def save_diagnosis(self, run_id: str, diagnosis: Diagnosis) -> None:
+    def save_diagnosis(self, run_id: str, diagnosis: "Diagnosis") -> None:
         """Add a diagnosis to a finished run, or replace it; its numbers are the measures named "diagnosis"."""
-        measure_files.write_diagnosis(self.folder / run_id, diagnosis)
+        with self._storing(run_id):
+            measure_files.write_diagnosis(self.folder / run_id, diagnosis)
 
     def has_diagnosis(self, run_id: str) -> bool:
         """Whether the run has a diagnosis that is up to date."""
         return measure_files.has_diagnosis(self.folder / run_id)
 
-    def diagnosis(self, run_id: str) -> Diagnosis:
+    def diagnosis(self, run_id: str) -> "Diagnosis":
         """The run's diagnosis with its maps; Damaged if there is none, or none that can be read."""
         return measure_files.read_diagnosis(self.folder / run_id)
 
-    def spec(self, run_id: str) -> Spec:
-        return Spec.from_dict(self._checked_json(run_id, "spec.json"))
+    def spec(self, run_id: str) -> "Spec":
+        """The run's spec; Damaged if it is the spec of another run."""
+        from composcope.experiments.spec import Spec
+
+        spec = Spec.from_dict(self._checked_json(run_id, "spec.json"))
+        if spec.run_id != run_id:
+            raise self._of_another_run(run_id, spec.run_id)
+        return spec
+
+    def _of_another_run(self, run_id: str, actual: str) -> Damaged:
+        return not_as_written(self.folder / run_id / "spec.json", f"is the spec of run {actual}")
 
     def provenance(self, run_id: str) -> dict[str, Any]:
         return self._checked_json(run_id, "provenance.json")
 
-    def weights(self, run_id: str, step: int | None = None) -> Weights:
+    def weights(self, run_id: str, step: int | None = None) -> "Weights":
         """The final weights, or the snapshot after a step."""
         import safetensors.torch
 
         name = "weights.safetensors" if step is None else f"snapshots/{step:08d}.safetensors"
         if step is not None and name not in self._checksums(run_id):
             raise BadInput(f"run {run_id} has no snapshot after step {step}; name it in training.snapshots")
-        return safetensors.torch.load(self._checked(run_id, name))
+        from safetensors import SafetensorError
+
+        try:
+            return safetensors.torch.load(self._checked(run_id, name))
+        except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
+            raise not_as_written(self.folder / run_id / name, f"cannot be read: {error}") from None
 
     def curve(self, run_id: str) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.read_csv(io.BytesIO(self._checked(run_id, "curve.csv")))
+        try:
+            return pd.read_csv(io.BytesIO(self._checked(run_id, "curve.csv")))
+        except ValueError as error:
+            raise not_as_written(self.folder / run_id / "curve.csv", f"cannot be read: {error}") from None
+
+    def losses(self, run_id: str) -> list[float]:
+        """The loss after each epoch: a column of the curve."""
+        text = self._checked(run_id, "curve.csv").decode(errors="replace")
+        try:
+            return [float(row["loss"]) for row in csv.DictReader(io.StringIO(text))]
+        except (KeyError, ValueError, TypeError, csv.Error) as error:
+            raise not_as_written(self.folder / run_id / "curve.csv", f"cannot be read: {error}") from None
 
     def verify(self, run_id: str) -> None:
         """Compare the checksum of every file of a finished run; Damaged names one that does not match."""
-        for name in self._checksums(run_id):
-            self._checked(run_id, name)
+        checksums = self._checksums(run_id)
+        for name in checksums:
+            self._checked(run_id, name, checksums)
 
     def record(self, run_id: str, verify: bool = False) -> Record:
         """The run's row in a listing, whatever its state; `verify` compares the checksum of every file."""
         folder = self.folder / run_id
         spec: Mapping[str, Any] = {}
         try:
-            spec = read_json(folder / "spec.json")
-            if not self.has(run_id) and (folder / "failed.json").is_file():
+            content = read_file(folder / "spec.json", MOST_TEXT)
+            spec = parse_json(folder / "spec.json", content)
+            if not self.has(run_id) and is_regular(folder / "failed.json"):
                 failure = read_json(folder / "failed.json")
+                check_format(folder / "failed.json", failure, FORMAT)
                 if not isinstance(failure.get("provenance"), dict) or not isinstance(failure.get("reason"), str):
                     raise not_as_written(folder / "failed.json")
                 return Record(run_id, "failed", spec, failure["provenance"], {}, failure["reason"])
-            if verify:
-                self.verify(run_id)
-            self._checked(run_id, "spec.json")
-            return Record(run_id, "done", spec, self.provenance(run_id), self.measures(run_id))
+            seal = self._seal(run_id)
+            checksums = self._checksums(run_id, seal)
+            names = dict.fromkeys(["spec.json", "provenance.json", *(checksums if verify else [])])
+            contents = {name: self._checked(run_id, name, checksums) for name in names}
+            if contents["spec.json"] != content:
+                raise not_as_written(folder / "spec.json")
+            if "run_id" not in seal:
+                self._check_identity(run_id, spec)
+            provenance = parse_json(folder / "provenance.json", contents["provenance.json"])
+            return Record(run_id, "done", spec, provenance, self.measures(run_id))
         except Damaged as damage:
             return Record(run_id, "damaged", spec, {}, {}, str(damage))
+
+    def _check_identity(self, run_id: str, spec: Mapping[str, Any]) -> None:
+        """Damaged if the folder is a copy of another run's; runs of a plugin that is not loaded cannot be checked."""
+        from composcope.experiments.spec import Spec
+
+        with suppress(BadInput):
+            actual = Spec.from_dict(spec).run_id
+            if actual != run_id:
+                raise self._of_another_run(run_id, actual)
+
+    def records(
+        self,
+        run_ids: Sequence[str] | None = None,
+        verify: bool = False,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[Record]:
+        """The rows of many runs, by default of all. Runs of a large store whose files have not changed are not read."""
+        chosen = self.run_ids() if run_ids is None else list(run_ids)
+        index = Index.of(self.folder, len(chosen))
+        if index is None:
+            return [self.record(run_id, verify) for run_id in chosen]
+        known, fresh, records = index.read(), {}, []
+        for done, run_id in enumerate(chosen):
+            on_progress(done, len(chosen))
+            now = signature(self.folder / run_id)
+            entry = known.get(run_id)
+            if entry is None or entry.signature != now.text or (verify and not entry.verified):
+                entry = Entry(now.text, verify, self.record(run_id, verify))
+                if settled(now) and entry.record.status != "damaged":
+                    fresh[run_id] = entry
+            records.append(entry.record)
+        if fresh:
+            index.write(fresh)
+        return records
+
+    def certified(self, run_id: str) -> tuple[Record, str]:
+        """A run's verified row, and the certificate of its split: what its holdout tests; "" if it is not known."""
+        record = self.record(run_id, verify=True)
+        return record, str(record.provenance.get("split") or _certificate(record))
 
     def frame(self, run_ids: Sequence[str] | None = None, verify: bool = False) -> "pd.DataFrame":
         """One row per run: id, status, spec fields (`decoder.depth`), measures (`error.heldout_mse`) and seconds."""
         import pandas as pd
 
-        rows = []
-        for run_id in self.run_ids() if run_ids is None else run_ids:
-            record = self.record(run_id, verify)
-            row = {"run_id": run_id, "status": record.status, **flatten(record.spec), **flatten(record.measures)}
-            rows.append({**row, "seconds": record.provenance.get("seconds"), "problem": record.problem})
+        rows = [record.row() for record in self.records(run_ids, verify)]
         return pd.DataFrame(rows, columns=None if rows else ["run_id", "status", "seconds", "problem"])
 
     def _add_folder(self, run_id: str, files: Mapping[str, bytes]) -> None:
@@ -217,18 +365,29 @@ class Store:
         The folder is filled under a temporary name and renamed. The rename fails if a folder of that name exists, from
         a failed run or another process: a finished run is left alone, any other is moved away, and we try again.
         """
-        self.prepare()
-        with self._staging(run_id) as staging:
-            for name, content in files.items():
-                (staging / name).parent.mkdir(exist_ok=True)
-                write_atomically(staging / name, content)
-            while not self.has(run_id):
-                try:
-                    os.rename(staging, self.folder / run_id)
-                    sync_folder(self.folder)  # otherwise a power failure may forget the new name
-                    return
-                except OSError:
-                    self._remove_unfinished(run_id)
+        with self._storing(run_id):
+            make_folder(self.folder, parents=True)
+            with self._staging(run_id) as staging:
+                for name, content in files.items():
+                    if (staging / name).parent != staging:
+                        make_folder((staging / name).parent)
+                    write_synced(staging / name, content)
+                    sync_folder((staging / name).parent)
+                self._move_into_place(staging, run_id)
+
+    def _move_into_place(self, staging: Path, run_id: str) -> None:
+        for _ in range(MOST_TRIES):
+            if self.has(run_id):
+                return
+            try:
+                os.rename(staging, self.folder / run_id)
+                sync_folder(self.folder)  # otherwise a power failure may forget the new name
+                return
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise
+            self._remove_unfinished(run_id)
+        raise OSError(errno.EEXIST, f"{self.folder / run_id} exists, is not a finished run and cannot be moved away")
 
     def _remove_unfinished(self, run_id: str) -> None:
         """Move an unfinished run away, but put it back if another process has finished it meanwhile.
@@ -236,36 +395,45 @@ class Store:
         Renaming before looking is what makes this safe: once the folder has our name nobody else can change it, so what
         `done.json` says cannot become wrong between the look and the removal.
         """
-        with self._staging(run_id) as away, suppress(OSError):
+        with self._staging(run_id) as away, suppress(FileNotFoundError):  # another process was faster
             if not self.has(run_id):
                 os.rename(self.folder / run_id, away / "replaced")
-                if (away / "replaced" / "done.json").exists():
+                if is_regular(away / "replaced" / "done.json"):
                     os.rename(away / "replaced", self.folder / run_id)
 
     @contextmanager
     def _staging(self, run_id: str) -> Iterator[Path]:
         """A temporary folder in the store: a rename is atomic only within one file system."""
-        staging = self.folder / f".staging-{run_id}-{uuid.uuid4().hex}"
-        staging.mkdir()
-        try:
-            yield staging
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+        staging = self.folder / f"{STAGING}{run_id}-{uuid.uuid4().hex}"
+        with self._leases.take(staging.name):  # nobody else removes it while we live
+            staging.mkdir()
+            try:
+                yield staging
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
 
-    def _checksums(self, run_id: str) -> dict[str, dict[str, Any]]:
+    def _seal(self, run_id: str) -> dict[str, Any]:
+        """What `done.json` says, if it is of this run and of a format that is known."""
         path = self.folder / run_id / "done.json"
-        files = read_json(path).get("files")
+        seal = read_json(path)
+        check_format(path, seal, FORMAT)
+        if seal.get("run_id", run_id) != run_id:
+            raise not_as_written(path, f"is the seal of run {seal['run_id']}")
+        return seal
+
+    def _checksums(self, run_id: str, seal: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+        files = (seal or self._seal(run_id)).get("files")
         if not isinstance(files, dict) or not all(
-            isinstance(file, dict) and "sha256" in file for file in files.values()
+            isinstance(file, dict) and "sha256" in file and SEALED.fullmatch(name) for name, file in files.items()
         ):
-            raise not_as_written(path)
+            raise not_as_written(self.folder / run_id / "done.json")
         return files
 
-    def _checked(self, run_id: str, name: str) -> bytes:
+    def _checked(self, run_id: str, name: str, checksums: Mapping[str, Mapping[str, Any]] | None = None) -> bytes:
         """A file's contents, if they have the checksum that was written when the run finished."""
         path = self.folder / run_id / name
-        content = read_file(path)
-        expected = self._checksums(run_id).get(name)
+        content = read_file(path, MOST_BYTES if name.endswith(".safetensors") else MOST_TEXT)
+        expected = (checksums or self._checksums(run_id)).get(name)
         if expected is None:
             raise not_as_written(self.folder / run_id / "done.json")
         if sha256(content) != expected["sha256"]:
@@ -286,16 +454,13 @@ class Store:
         return version
 
 
-def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one, with dotted names.
+def _certificate(record: Record) -> str:
+    """What the run's split tests; "" if its components are not known."""
+    from composcope.experiments.spec import Spec
+    from composcope.holdouts import split
 
-    >>> flatten({"decoder": {"kind": "cnn", "depth": 4}, "seed": 0})
-    {'decoder.kind': 'cnn', 'decoder.depth': 4, 'seed': 0}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
-    return flat
+    try:
+        spec = Spec.from_dict(record.spec)
+        return str(split(spec.task, spec.holdout).certificate)
+    except ValueError:
+        return ""

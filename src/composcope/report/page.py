@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from composcope.errors import BadInput
 from composcope.files import write_atomically
+from composcope.terminal import ACTED_ON, shown
 
 FOLDER = Path(__file__).parent
 # Characters that could end a script or a line in it, and the escapes that JSON allows instead.
@@ -21,7 +22,8 @@ UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 def render(template: str, **context: Any) -> str:
     """The named template as a whole HTML file; text is escaped, and a name that the context lacks is an error."""
-    return environment().get_template(template).render(**context)
+    # Last of all, so that no text of a store reaches the browser with characters that it would act on.
+    return shown(environment().get_template(template).render(**context))
 
 
 @cache
@@ -56,6 +58,7 @@ def embed(name: str, data: Any) -> Markup:
     <script type="application/json" id="answer">{"text":"\\u003c/script\\u003e"}</script>
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False).translate(UNSAFE)
+    text = ACTED_ON.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
     return Markup('<script type="application/json" id="{}">{}</script>').format(name, Markup(text))
 
 

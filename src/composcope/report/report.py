@@ -1,9 +1,11 @@
 """A reproduction as one page: the answer, the ledger of claims, every figure, an explorer, every run."""
 
 import base64
+import json
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,13 @@ from composcope.diagnosis.text import number
 from composcope.errors import RunFailed
 from composcope.experiments.run import Run
 from composcope.experiments.spec import Spec
-from composcope.experiments.store import Store
+from composcope.experiments.store import Record, Store
 from composcope.report.answer import answer, explored, who_composes
 from composcope.report.charts import strip
 from composcope.report.diagnosis_page import DRAWN
 from composcope.report.explorer import explorer_data
 from composcope.report.page import render, write_page
-from composcope.report.runs import RunRow, missing_row, run_row
+from composcope.report.runs import RunRow, missing_row, run_row, short_row
 from composcope.study.ledger import Judgement, Ledger, PartJudgement
 from composcope.study.panel import RenderedPanel
 from composcope.study.reproduce import Reproduction
@@ -28,6 +30,9 @@ from composcope.study.study import DEFAULT
 from composcope.terminal import duration
 
 OnProgress = Callable[[int, int], None]
+# A page with more than this takes a browser, and whoever waits for it, too long.
+MOST_DIAGNOSES, MOST_BYTES, PART_BYTES = 300, 14 * 2**20, 25_000
+MOST_ROWS = 1000
 SHOWN_DPI = 130  # pixels of the page per inch of a figure, so that its 8 points are readable
 
 
@@ -37,16 +42,27 @@ def write_report(reproduction: Reproduction, path: Path, on_progress: OnProgress
     - `on_progress`: called with the number of runs read and their total.
     """
     store = reproduction.store
-    stored = store.run_ids()
-    rows = []
-    for done, run_id in enumerate(stored):
+    records = store.records()
+    whole = set(with_room(records, {run_id for panel in reproduction.panels for run_id in panel.run_ids}))
+    rows, room = [], MOST_BYTES
+    for done, record in enumerate(records):
         if on_progress is not None:
-            on_progress(done, len(stored))
-        rows.append(run_row(store, run_id))
+            on_progress(done, len(records))
+        row = run_row(store, record.run_id, record) if record.run_id in whole and room > 0 else short_row(store, record)
+        room -= len(json.dumps(row.data)) + PART_BYTES if row.data is not None else 0
+        rows.append(row)
     rows += [missing_row(spec) for spec in missing_specs(store, reproduction.request)]
     if on_progress is not None:
-        on_progress(len(stored), len(stored))
+        on_progress(len(records), len(records))
     return write_page(report_text(reproduction, rows), path)
+
+
+def with_room(records: Sequence[Record], behind_figures: Collection[str]) -> list[str]:
+    """The runs whose diagnosis is put into the page: those behind figures first, and no more than a page can hold."""
+    order = sorted(records, key=lambda record: record.run_id not in behind_figures)
+    diagnosed = [record.run_id for record in order if "diagnosis" in record.measures]
+    others = [record.run_id for record in order if "diagnosis" not in record.measures]
+    return [*diagnosed[:MOST_DIAGNOSES], *others]
 
 
 def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
@@ -54,6 +70,7 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
     store, request, panels = reproduction.store, reproduction.request, reproduction.panels
     judgements, headline = reproduction.ledger.judgements, request.study.headline
     behind = about_figures(rows, panels)
+    listed, further = split_rows(rows, panels)
     explored_runs = [Run(store.spec(row.run_id), store) for row in explored(behind, headline)]
     return render(
         "report.html",
@@ -69,7 +86,9 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
         figures=[figure_view(panel, request, store, judgements) for panel in panels],
         cell=cell,
         explorer=explorer_data(explored_runs),
-        rows=[row_view(row, panels) for row in ordered(rows)],
+        rows=[row_view(row, panels) for row in listed],
+        groups=groups(further),
+        further=len(further),
         verdicts=sorted({row.kind for row in rows if row.kind}),
         footer=footer(store, rows, request),
     )
@@ -181,6 +200,40 @@ def cell(value: object) -> dict[str, Any]:
 def ordered(rows: Sequence[RunRow]) -> list[RunRow]:
     """By what was trained, then seed; what is missing last."""
     return sorted(rows, key=lambda row: (row.status == "missing", row.title, row.about, str(row.seed), row.run_id))
+
+
+def split_rows(rows: Sequence[RunRow], panels: Sequence[RenderedPanel]) -> tuple[list[RunRow], list[RunRow]]:
+    """The rows of the table, and those that it has no room for: first come runs behind figures and diagnosed ones."""
+    if len(rows) <= MOST_ROWS:
+        return ordered(rows), []
+    behind = {run_id for panel in panels for run_id in panel.run_ids}
+    kept = sorted(ordered(rows), key=lambda row: (row.run_id not in behind, row.part is None))
+    return ordered(kept[:MOST_ROWS]), kept[MOST_ROWS:]
+
+
+def groups(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
+    """Runs that differ only in their seed, or in what a title does not say, as one line each; the largest first."""
+    by_title: dict[tuple[str, str], list[RunRow]] = {}
+    for row in rows:
+        by_title.setdefault((row.title, row.about), []).append(row)
+    largest = sorted(by_title.items(), key=lambda item: (-len(item[1]), item[0]))
+    lines = [{"Run": title, "Settings": about, **group_numbers(group)} for (title, about), group in largest[:MOST_ROWS]]
+    left = [row for _, group in largest[MOST_ROWS:] for row in group]
+    return [*lines, {"Run": "all others", "Settings": "", **group_numbers(left)}] if left else lines
+
+
+def group_numbers(rows: Sequence[RunRow]) -> dict[str, Any]:
+    def mean(values: Iterable[float | None]) -> float | None:
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        return sum(known) / len(known) if known else None
+
+    verdicts = Counter(row.kind or row.status for row in rows)
+    return {
+        "Runs": len(rows),
+        "MSE seen": mean(row.error.get("seen_mse") for row in rows),
+        "MSE held out": mean(row.error.get("heldout_mse") for row in rows),
+        "Verdicts": ", ".join(f"{kind}: {count}" for kind, count in verdicts.most_common()),
+    }
 
 
 def row_view(row: RunRow, panels: Sequence[RenderedPanel]) -> dict[str, Any]:

@@ -95,9 +95,9 @@ def field(spec: Any, *names: str) -> Any:
     return spec
 
 
-def run_row(store: Store, run_id: str) -> RunRow:
-    """The row of a stored run; nothing is trained or diagnosed for it."""
-    record = store.record(run_id)
+def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
+    """The row of a stored run; nothing is trained or diagnosed for it. `record`: the run as listed, if it was read."""
+    record = record or store.record(run_id)
     row = RunRow(record, *described(record.spec))
     if record.status != "done":
         return row
@@ -107,6 +107,27 @@ def run_row(store: Store, run_id: str) -> RunRow:
         return _with_diagnosis(store, row)
     except Exception as error:  # a file that cannot be read must not cost the reader the whole page
         return replace(row, note=f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}")
+
+
+def short_row(store: Store, record: Record) -> RunRow:
+    """The row of a run without its diagnosis, but with what that says in short."""
+    row = RunRow(record, *described(record.spec))
+    verdict = field(record.measures, "diagnosis", "verdict")
+    if not isinstance(verdict, Mapping):
+        return (
+            row
+            if record.status != "done"
+            else replace(row, note=f"not diagnosed: {measure_command(store, row.run_id)}")
+        )
+    command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
+    shares = verdict.get("shares")
+    return replace(
+        row,
+        kind=str(verdict.get("kind") or ""),
+        shares=shares if isinstance(shares, Mapping) else None,
+        composition=str(record.provenance.get("split", "")).startswith("composition"),
+        note=f"its diagnosis is not on this page, which has room for some of them: {command}",
+    )
 
 
 def missing_row(spec: Spec) -> RunRow:

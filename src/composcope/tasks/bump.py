@@ -32,7 +32,9 @@ class BumpTask(Task):
     sigma: Annotated[float, Field(gt=0)] = 1.0
     polarity: Literal["dark", "bright"] = "dark"
     continuous: bool = False
-    brightness: Annotated[tuple[Brightness, ...], Listed, AfterValidator(strictly_increasing)] = ()
+    brightness: Annotated[
+        tuple[Brightness, ...], Listed, Field(max_length=256), AfterValidator(strictly_increasing)
+    ] = ()
 
     positions: ClassVar[tuple[str, ...]] = ("x", "y")
 

@@ -39,7 +39,7 @@ class RotationTask(Task):
     digits: Annotated[
         tuple[Annotated[int, Field(ge=0, le=9)], ...], Listed, Field(min_length=1), AfterValidator(strictly_increasing)
     ] = (4,)
-    angles: Annotated[int, Field(ge=2)] = 360
+    angles: Annotated[int, Field(ge=2, le=36_000)] = 360
 
     @property
     def factors(self) -> tuple[Factor, ...]:

@@ -1,13 +1,11 @@
 """A user's own data: latents and their images."""
 
 import hashlib
-import io
 import os
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -16,6 +14,8 @@ from torch import Tensor
 
 from composcope.components import Listed, register
 from composcope.factors import Factor, Latents, absent
+from composcope.files import read_regular
+from composcope.plain import unpack_arrays
 from composcope.tasks.base import Images, Task
 
 
@@ -167,14 +167,14 @@ class TableTask(Task):
         """Load a table from an .npz file written by `save`."""
         try:
             # Read once, so that the checksum belongs to exactly the bytes that were parsed.
-            content = Path(file).read_bytes()
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                factors = TypeAdapter(Factors).validate_json(str(arrays["factors"]))
-                latents, images = arrays["latents"], arrays["images"]
-                background = arrays.get("background")
+            content = read_regular(Path(file).resolve())
+            arrays = unpack_arrays(content)
+            factors = TypeAdapter(Factors).validate_json(str(arrays["factors"]))
+            latents, images = _as_tensor(arrays["latents"]), _as_tensor(arrays["images"])
+            background = _as_tensor(arrays["background"]) if "background" in arrays else None
         except FileNotFoundError:
             raise ValueError(f"there is no file {str(file)!r}") from None
-        except (OSError, KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
+        except (OSError, KeyError, ValueError, TypeError) as error:
             raise ValueError(f"{str(file)!r} is not a table written by TableTask.save: {error}") from None
         return cls(latents, images, factors, polarity, str(file), hashlib.sha256(content).hexdigest(), background)
 
