@@ -3,7 +3,8 @@
 import pytest
 
 import composcope as cs
-from composcope.experiments.sweep import estimate_seconds, total_steps, with_value
+from composcope.experiments.costs import estimate_seconds, total_steps
+from composcope.experiments.sweep import with_value
 
 
 @pytest.fixture
