@@ -59,11 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.getLogger("composcope.fastconv").setLevel(logging.INFO)
     try:
         with interruptible():
-            app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
-            sys.stdout.flush()
+            try:
+                app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
+            finally:
+                sys.stdout.flush()  # a full disk is noticed here, while we can still say so
     except ComposcopeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, BadInput) else 1)
+    except BrokenPipeError:  # the reader has seen enough, as in `composcope list | head`
+        _end_output()
+        sys.exit(1)
     except OSError as error:
         _end_output()
         where = f" {str(error.filename)!r}" if error.filename else ""
@@ -79,7 +84,7 @@ def _end_output() -> None:
     """Throw away output that could not be written, or Python would try again at its end and print a traceback."""
     try:
         sys.stdout.flush()
-    except (OSError, ValueError):
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Any
 
 from composcope.errors import BadInput
@@ -87,6 +88,7 @@ def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
     import psutil
     from distributed import LocalCluster
 
+    resource_tracker.ensure_running()  # Python's own helper process, which must not be among those to end
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     # A run whose worker died comes back at once, and is tried alone; Dask would try it with others three times.
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):

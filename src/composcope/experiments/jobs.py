@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -109,14 +109,22 @@ def work(job: Job, settings: Settings) -> Ended:
     keep_memory()
     with _turn, warnings.catch_warnings():
         warnings.simplefilter("ignore", NotComposition)  # the driver has warned already
-        try:
-            if settings.folder is not None:
-                return _do(job, settings, Store(settings.folder))
-            with tempfile.TemporaryDirectory(prefix="composcope-") as folder:
-                return _do_elsewhere(job, settings, Store(folder))
-        except Exception as error:  # one run's failure must not end the others
-            reason = str(error) if isinstance(error, ComposcopeError) else f"run {job.run_id}: {error!r}"
-            return Ended(job.run_id, "stop" if _lasting(error) else "failed", reason)
+        if settings.folder is not None:
+            return _attempt(job, settings, settings.folder)
+        with tempfile.TemporaryDirectory(prefix="composcope-") as folder:
+            ended = _attempt(job, settings, folder)
+            return replace(ended, files=Store(folder).files(job.run_id))
+
+
+def _attempt(job: Job, settings: Settings, folder: str) -> Ended:
+    try:
+        store = Store(folder)
+        if job.files:
+            store.add(job.run_id, job.files)
+        return _do(job, settings, store)
+    except Exception as error:  # one run's failure must not end the others
+        reason = str(error) if isinstance(error, ComposcopeError) else f"run {job.run_id}: {error!r}"
+        return Ended(job.run_id, "stop" if _lasting(error) else "failed", reason)
 
 
 def check_versions(wanted: Mapping[str, str]) -> None:
@@ -151,13 +159,6 @@ def _do(job: Job, settings: Settings, store: Store) -> Ended:
                 with using_threads(1):
                     measure_run(store, job.run_id, on_progress=lambda done, total: limit.check())
     return Ended(job.run_id, "done")
-
-
-def _do_elsewhere(job: Job, settings: Settings, store: Store) -> Ended:
-    if job.files:
-        store.add(job.run_id, job.files)
-    ended = _do(job, settings, store)
-    return Ended(ended.run_id, ended.state, ended.failure, store.files(job.run_id))
 
 
 def hung_before(store: Store, job: Job) -> str:

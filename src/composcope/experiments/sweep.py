@@ -55,7 +55,9 @@ class Sweep:
         data = read_toml(path)
         for key in data:
             if key not in KEYS:
-                raise BadInput(f"unknown key {key!r}{nearest(key, KEYS)}; a sweep has {', '.join(KEYS)}")
+                raise BadInput(
+                    f"unknown key {key!r}{nearest(key, KEYS)}; a sweep has [base], [vary], [[zip]], [[skip]] and most"
+                )
         base: Any = data.get("base")
         vary, most = data.get("vary", {}), data.get("most", MOST_COMBINATIONS)
         bases = base if isinstance(base, list) and base else [base]

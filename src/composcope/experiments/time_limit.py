@@ -14,7 +14,7 @@ from composcope.errors import RunFailed
 from composcope.terminal import duration
 
 # A run that does not notice that its time is up is given these seconds more; after that its process is ended.
-GRACE = 5.0
+GRACE = 2.0
 EXIT_CODE = 70
 
 
