@@ -86,28 +86,20 @@ class Cluster:
 
     def __init__(self, folder, port):
         self.folder, self.address = folder, f"tcp://127.0.0.1:{port}"
+        common = ["--host", "127.0.0.1", "--no-dashboard"]
+        worker = ["distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--death-timeout", "20"]
         self.options = {
-            "scheduler": [
-                "distributed.cli.dask_scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                str(port),
-                "--no-dashboard",
-            ],
-            **{
-                f"worker {i}": ["distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-dashboard"]
-                + ["--host", "127.0.0.1", "--no-nanny", "--local-directory", str(folder), "--death-timeout", "20"]
-                for i in (1, 2)
-            },
+            "scheduler": ["distributed.cli.dask_scheduler", "--port", str(port), *common],
+            **{f"worker {i}": [*worker, "--local-directory", str(folder), *common] for i in (1, 2)},
         }
         self.processes = {}
 
     def revive(self):
         for name, options in self.options.items():
             if name not in self.processes or self.processes[name].poll() is not None:
-                log = open(self.folder / f"{name}.log", "ab")
-                self.processes[name] = subprocess.Popen([sys.executable, "-m", *options], stdout=log, stderr=log)
+                with open(self.folder / f"{name}.log", "ab") as log:
+                    command = [sys.executable, "-m", *options]
+                    self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def end(self):
         for process in self.processes.values():
