@@ -10,6 +10,7 @@ import difflib
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from pydantic import BeforeValidator, ConfigDict, GetCoreSchemaHandler, TypeAdapter
@@ -140,9 +141,14 @@ def plain(value: Any, defaults: bool = True) -> dict[str, Any]:
 
     Run ids are hashed with `defaults=False`, so that adding a field with a default keeps existing ids valid.
     """
-    adapter = TypeAdapter(type(value))
     # None is left out because TOML has no null.
-    return adapter.dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
+    cls: Any = type(value)
+    return _adapter(cls).dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
+
+
+@cache
+def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
 
 
 def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:

@@ -68,7 +68,7 @@ def sweep(
     Progress is also written to the store's logs, where `composcope status` finds it from another terminal.
     """
     from composcope.experiments.store import Store
-    from composcope.experiments.summary import check_writable
+    from composcope.experiments.summary import check_writable, is_summary_of
     from composcope.experiments.sweep import Sweep
 
     load_plugins(plugin)
@@ -94,7 +94,10 @@ def sweep(
     _warn_of_extrapolation(todo)
     with engine_options(dask, gather, resource, time_limit, workers) as engine:
         run_with_progress(todo, target, workers, plugin or [], kernels, title=sweep.name, engine=engine)
-    print_summary(specs, target, plan.varied, folder, sweep.stem)
+    if not todo and is_summary_of(folder / f"{sweep.stem}.csv", len(specs)):
+        print(f"summary: {folder / sweep.stem}.csv")
+    else:
+        print_summary(specs, target, plan.varied, folder, sweep.stem)
     if any(target.failed(spec.run_id) for spec in specs):
         raise typer.Exit(1)
 

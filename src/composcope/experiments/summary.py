@@ -44,6 +44,14 @@ def write_summary(frame: "pd.DataFrame", folder: Path, name: str) -> list[Path]:
     return paths
 
 
+def is_summary_of(path: Path, runs: int) -> bool:
+    """Whether there is a summary of this many runs, so that nothing needs to be read when nothing was done."""
+    try:
+        return path.read_bytes().count(b"\n") == runs + 1
+    except OSError:
+        return False
+
+
 def _as_text(column: "pd.Series") -> "pd.Series":
     kinds = {type(value) for value in column.dropna()}
     return column if len(kinds) <= 1 else column.map(lambda value: None if value is None else str(value))
