@@ -147,7 +147,7 @@ def plain(value: Any, defaults: bool = True) -> dict[str, Any]:
 
 
 @cache
-def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
+def _adapter(cls: type[Any]) -> Any:
     return TypeAdapter(cls)
 
 

@@ -10,6 +10,7 @@ from composcope.errors import BadInput
 
 if TYPE_CHECKING:
     from composcope.experiments.executor import EngineOptions
+    from composcope.experiments.resources import Resources
     from composcope.experiments.sharding import Shard
 
 DaskOption = Annotated[
@@ -48,11 +49,7 @@ def engine_options(
     dask: str | None, gather: bool, resource: Sequence[str] | None, time_limit: float | None, workers: int | None
 ) -> Iterator["EngineOptions"]:
     """What `run_all` needs to know; a cluster is connected, and announced, while this is open."""
-    from composcope.experiments.resources import Resources
-
-    if gather and dask is None:
-        raise BadInput("--gather: only with --dask; local processes see the store")
-    resources = Resources.parse(resource or [])
+    resources = check_engine(dask, gather, resource)
     options: EngineOptions = {"resources": resources, "time_limit": time_limit, "gather": gather}
     if dask is None:
         yield options
@@ -62,6 +59,18 @@ def engine_options(
     with connect(dask, workers, resources) as cluster:
         print(cluster, flush=True)
         yield {**options, "executor": cluster.executor}
+
+
+def check_engine(dask: str | None, gather: bool, resource: Sequence[str] | None) -> "Resources":
+    """BadInput for options that cannot work, before anything is done; the resources."""
+    from composcope.experiments.dask_cluster import check_address
+    from composcope.experiments.resources import Resources
+
+    if gather and dask is None:
+        raise BadInput("--gather: only with --dask; local processes see the store")
+    if dask is not None:
+        check_address(dask)
+    return Resources.parse(resource or [])
 
 
 def shard_of(text: str | None) -> "Shard":

@@ -23,6 +23,7 @@ from composcope.cli.engine import (
     ResourceOption,
     ShardOption,
     TimeLimitOption,
+    check_engine,
     engine_options,
     shard_of,
 )
@@ -118,13 +119,14 @@ def reproduce(
         panels = redraw_figures(find_study(study), out, figures or [])
         print(f"{len(panels)} figures: {out / 'figures'}")
         return
-    target = Store(store)
+    check_engine(dask, gather, resource)
+    target, part = Store(store), shard_of(shard)
     options: dict[str, Any] = {"preset": preset, "seeds": seeds, "settings": set_ or []}
     if dry_run:
         _print_dry_run(study, figures or [], target, workers, kernels, options)
         return
+    request = make_request(find_study(study), figures or [], **options)
     check_writable(out)
-    request, part = make_request(find_study(study), figures or [], **options), shard_of(shard)
     with _EventPrinter(workers, target) as printer:
         failures: tuple[Outcome, ...] = ()
         if not no_train:

@@ -15,6 +15,7 @@ from composcope.cli.engine import (
     ResourceOption,
     ShardOption,
     TimeLimitOption,
+    check_engine,
     engine_options,
     shard_of,
 )
@@ -71,6 +72,9 @@ def sweep(
     from composcope.experiments.summary import check_writable, is_summary_of
     from composcope.experiments.sweep import Sweep
 
+    check_engine(dask, gather, resource)
+    if out is not None and not dry_run:
+        check_writable(out)
     load_plugins(plugin)
     plan, part, target = Sweep.from_toml(sweep), shard_of(shard), Store(store)
     settings = [text for text in only or [] if "=" in text]
@@ -89,8 +93,6 @@ def sweep(
         print_costs(todo, plan.varied, kernels, workers)
         return
     folder = out or target.folder / "summaries"
-    if out is not None:
-        check_writable(out)
     _warn_of_extrapolation(todo)
     with engine_options(dask, gather, resource, time_limit, workers) as engine:
         run_with_progress(todo, target, workers, plugin or [], kernels, title=sweep.name, engine=engine)

@@ -42,6 +42,7 @@ class Cluster:
 @contextmanager
 def connect(address: str, workers: int | None = None, resources: Resources | None = None) -> Iterator[Cluster]:
     """The cluster at an address such as tcp://HOST:8786, or a new one for "local", which is ended afterwards."""
+    check_address(address)
     try:
         import distributed
     except ImportError:
@@ -50,10 +51,8 @@ def connect(address: str, workers: int | None = None, resources: Resources | Non
     with ExitStack() as closing:
         if address == LOCAL:
             target = closing.enter_context(_local_cluster(local_workers(workers, wishes, 10**9), wishes))
-        elif re.fullmatch(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+", address):
-            target = address
         else:
-            raise BadInput(f"--dask {address!r}: write tcp://HOST:PORT of a running scheduler, or local")
+            target = address
         try:
             with signals_held():  # its threads leave an interrupt to ours
                 client = distributed.Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -64,6 +63,12 @@ def connect(address: str, workers: int | None = None, resources: Resources | Non
             ) from None
         closing.callback(_close, client)
         yield _describe(client, wishes)
+
+
+def check_address(address: str) -> None:
+    """BadInput unless it can be the address of a scheduler, or is "local"."""
+    if address != LOCAL and not re.fullmatch(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+", address):
+        raise BadInput(f"--dask {address!r}: write tcp://HOST:PORT of a running scheduler, or local")
 
 
 def _describe(client: Any, wishes: Resources) -> Cluster:
