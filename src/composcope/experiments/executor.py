@@ -24,6 +24,8 @@ MOST_DEATHS = 2
 # Workers that die before they begin a run die for all runs; after this many times in a row there is no point.
 MOST_FALSE_STARTS = 3
 HEARTBEAT = 0.2  # seconds
+# How Dask and submitit, which need not be installed, say that a worker died.
+WORKER_DIED = ("KilledWorker", "UncompletedJobError")
 BUSY_PAUSE = 1.0  # seconds until a run that another process is doing is looked at again
 
 
@@ -108,6 +110,13 @@ def _sent(store: Store, run_id: str, gather: bool) -> Mapping[str, bytes]:
     return store.files(run_id) if gather and store.has(run_id) else {}
 
 
+def _put_if_done(future: "Future[Ended]", finished: "queue.SimpleQueue[Future[Ended]]") -> bool:
+    done = future.done()
+    if done:
+        finished.put(future)
+    return done
+
+
 class _Progress:
     """The work done: all of the runs that ended, and what the local workers report of the others."""
 
@@ -169,16 +178,21 @@ class _Driver:
         """Do the jobs; yields those whose worker died."""
         finished: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
         futures: dict[Future[Ended], Job] = {}
+        asked: list[Future[Ended]] = []  # submitit's jobs do not tell when they end
         try:
             for job in batch:
                 future = self._submit(job)
                 futures[future] = job
-                future.add_done_callback(finished.put)
+                if hasattr(future, "add_done_callback"):
+                    future.add_done_callback(finished.put)
+                else:
+                    asked.append(future)
             while futures:
                 try:
                     future = finished.get(timeout=HEARTBEAT)
                 except queue.Empty:
                     self.progress.update(self.engine)
+                    asked = [future for future in asked if not _put_if_done(future, finished)]
                     continue
                 job = futures.pop(future)
                 ended = self._result(future)
@@ -205,7 +219,7 @@ class _Driver:
         except BrokenExecutor:
             return None
         except Exception as error:
-            if type(error).__name__ == "KilledWorker":  # Dask's, which need not be installed
+            if type(error).__name__ in WORKER_DIED:
                 return None
             raise RunFailed(
                 f"the executor failed: {type(error).__name__}: {str(error) or 'the task was cancelled'};"

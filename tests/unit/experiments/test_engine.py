@@ -3,7 +3,7 @@
 import errno
 import os
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
@@ -165,6 +165,23 @@ def test_a_run_whose_worker_died_twice_has_failed(specs, store):
     assert "died 2 times" in outcomes[specs[0].run_id]
     assert [store.failed(spec.run_id) for spec in specs] == [True, False, False]
     assert "died 2 times" in store.record(specs[0].run_id).problem
+
+
+class Job:
+    """Like submitit's: it can be asked, but tells nothing by itself."""
+
+    def __init__(self, future):
+        self.done, self.result, self.cancel = future.done, future.result, future.cancel
+
+
+def test_jobs_that_have_to_be_asked(specs, threads, store):
+    class Queue(Executor):
+        def submit(self, fn, *arguments):
+            return Job(threads.submit(fn, *arguments))
+
+    outcomes = cs.run_all(specs, store, executor=Queue())
+    assert not any(outcome.failure for outcome in outcomes)
+    assert all(store.has(spec.run_id) for spec in specs)
 
 
 def test_an_engine_that_fails_ends_the_sweep_with_its_message(specs, store):
