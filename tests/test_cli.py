@@ -15,7 +15,24 @@ from composcope.cli import app
 
 SURFACE = {
     "run": {"spec", "--set", "--store", "--plugin", "--device", "--threads", "--kernels"},
-    "sweep": {"sweep", "--workers", "--store", "--plugin", "--dry-run", "--kernels"},
+    "sweep": {
+        "sweep",
+        "--workers",
+        "--store",
+        "--out",
+        "--plugin",
+        "--dry-run",
+        "--kernels",
+        "--only",
+        "--limit",
+        "--retry-failed",
+        "--time-limit",
+        "--resource",
+        "--dask",
+        "--gather",
+        "--shard",
+    },
+    "status": {"--store"},
     "list": {"--store"},
     "show": {"run_id", "--store", "--plugin"},
     "diagnose": {"decoder", "--spec", "--weights", "--pick", "--out", "--only", "--draws", "--store", "--plugin"},
@@ -36,6 +53,11 @@ SURFACE = {
         "--plugin",
         "--dry-run",
         "--no-train",
+        "--time-limit",
+        "--resource",
+        "--dask",
+        "--gather",
+        "--shard",
     },
     "claims": {"--study", "--evidence", "--preset", "--seeds", "--store", "--plugin"},
     "report": {"--study", "--preset", "--seeds", "--store", "--out", "--plugin"},
@@ -250,6 +272,109 @@ def test_sweep_with_a_plugin_and_a_failing_run(composcope, tiny_spec, folder, pl
     assert "2 runs done, 1 failed" in result.out
     assert "diverged" in result.err
     assert sorted(cs.Store(folder).frame()["status"]) == ["done", "done", "failed"]
+
+
+@pytest.fixture
+def sweep_file(tiny_spec, tmp_path):
+    path = tmp_path / "many.toml"
+    lists = {"decoder.depth": [1, 2], "seed": [0, 1], "training.lr": [1e-3, 1e30]}
+    path.write_text(tomli_w.dumps({"base": tiny_spec.to_dict(), "vary": lists}))
+    return path
+
+
+@pytest.fixture
+def in_threads(monkeypatch):
+    """Sweeps use threads of this process, which start at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    monkeypatch.setattr("composcope.experiments.executor.LocalPool", lambda workers, slots: ThreadPoolExecutor(1))
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_a_sweep_in_parts_until_the_last_writes_the_summary(composcope, sweep_file, folder):
+    first = composcope("sweep", sweep_file, "--store", folder, "--only", "training.lr=0.001", "--limit", "1")
+    assert first.code == 0, first.err
+    assert "4 runs: 0 done, 1 to do" in first.out
+    assert "3 runs are left" in first.out
+    parts = [composcope("sweep", sweep_file, "--store", folder, "--shard", f"{index}/2") for index in (1, 2)]
+    assert "runs are left" in parts[0].out
+    assert parts[1].code == 1  # four runs diverged
+    assert f"summary: {folder / 'summaries' / 'many.csv'}" in parts[1].out
+    counts = [int(re.search(r"(\d+) to do in shard", part.out)[1]) for part in parts]
+    assert sum(counts) == 7
+    status = composcope("status", "--store", folder)
+    assert "4 runs done, 4 failed" in status.out
+    assert status.out.count("finished") == 3
+    again = composcope("sweep", sweep_file, "--store", folder)
+    assert "8 runs: 4 done, 0 to do, 4 failed before (--retry-failed)" in again.out
+    assert again.code == 1
+    retried = composcope("sweep", sweep_file, "--store", folder, "--retry-failed", "--out", folder.parent / "out")
+    assert "8 runs: 4 done, 4 to do" in retried.out
+    assert sorted(path.name for path in (folder.parent / "out").iterdir()) == ["many.csv", "many.parquet"]
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_only_runs_by_id(composcope, sweep_file, folder):
+    run_id = cs.Sweep.from_toml(sweep_file).specs()[0].run_id
+    assert "1 runs: 0 done, 1 to do" in composcope("sweep", sweep_file, "--store", folder, "--only", run_id[:12]).out
+    assert cs.Store(folder).run_ids() == [run_id]
+    refused_ = composcope("sweep", sweep_file, "--store", folder, "--only", "zzz")
+    assert (refused_.code, refused_.out) == (2, "")
+
+
+def test_a_dry_run_names_the_cost_of_each_part(composcope, sweep_file, folder):
+    result = composcope("sweep", sweep_file, "--store", folder, "--dry-run")
+    assert result.code == 0
+    for text in ("decoder.depth = 1", "decoder.depth = 2", "training.lr = 0.001", "CPU time", "all"):
+        assert text in result.out
+    assert "seed = " not in result.out
+    assert not folder.exists()
+
+
+def test_status_of_a_store_without_sweeps(composcope, folder):
+    result = composcope("status", "--store", folder)
+    assert (result.code, result.err) == (0, "")
+    assert "no sweep has run" in result.out
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--shard", "3/2"], "--shard '3/2'"),
+        (["--dask", "localhost"], "tcp://HOST:PORT"),
+        (["--gather"], "only with --dask"),
+        (["--resource", "gpu=1"], "--resource 'gpu=1'"),
+        (["--out", "/dev/null/x"], "cannot be written"),
+        (["--out", "x" * 300], "File name too long"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_bad_options_of_many_runs_are_told_before_any_work(options, complaint, composcope, sweep_file, folder):
+    for command in (["sweep", sweep_file], ["reproduce", "1b"]):
+        assert refused(composcope(*command, "--store", folder, *options), complaint)
+        assert not folder.exists()
+
+
+@pytest.mark.parametrize("command", ["list", "status", "report", "doctor"])
+def test_a_store_with_a_name_that_is_too_long(command, composcope, tmp_path):
+    result = composcope(command, "--store", tmp_path / ("x" * 300))
+    assert "Traceback" not in result.err
+    assert "too long" in result.out + result.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
+def test_output_to_a_full_disk_is_one_line():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", "from composcope.cli import main; main()", "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert result.returncode == 1
+    assert result.stderr == "error: cannot read or write: No space left on device\n"
 
 
 def test_failed_run_ends_with_one(composcope, tiny_toml, folder):

@@ -141,15 +141,14 @@ def plain(value: Any, defaults: bool = True) -> dict[str, Any]:
 
     Run ids are hashed with `defaults=False`, so that adding a field with a default keeps existing ids valid.
     """
-    kind: Any = type(value)
-    adapter = _adapter(kind)
     # None is left out because TOML has no null.
-    return adapter.dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
+    cls: Any = type(value)
+    return _adapter(cls).dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
 
 
 @cache
-def _adapter(kind: Any) -> Any:
-    return TypeAdapter(kind)
+def _adapter(cls: type[Any]) -> Any:
+    return TypeAdapter(cls)
 
 
 def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:

@@ -1,6 +1,7 @@
 """What the commands share: the program, common options, exit codes."""
 
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from composcope.cli.interrupt import interruptible
 from composcope.errors import BadInput, ComposcopeError
 from composcope.terminal import shown
 
@@ -33,6 +35,7 @@ KernelsOption = Annotated[
 ]
 DEFAULT_STORE = Path("runs")
 INTERRUPTED = 130
+INTERRUPTED_TEXT = "interrupted; finished runs are stored, rerun the same command to resume"
 
 
 def _version(wanted: bool) -> None:
@@ -57,14 +60,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("composcope.fastconv").setLevel(logging.INFO)
     try:
-        app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
+        with interruptible():
+            try:
+                app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
+            finally:
+                sys.stdout.flush()  # a full disk is noticed here, while we can still say so
     except ComposcopeError as error:
         print(f"error: {shown(error)}", file=sys.stderr)
         sys.exit(2 if isinstance(error, BadInput) else 1)
+    except BrokenPipeError:  # the reader has seen enough, as in `composcope list | head`
+        _end_output()
+        sys.exit(1)
+    except OSError as error:
+        _end_output()
+        where = f" {str(error.filename)!r}" if error.filename else ""
+        print(f"error: cannot read or write{where}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            print("interrupted; finished runs are stored, rerun the same command to resume", file=sys.stderr)
+            print(INTERRUPTED_TEXT, file=sys.stderr)
         raise
+
+
+def _end_output() -> None:
+    """Throw away output that could not be written, or Python would try again at its end and print a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(

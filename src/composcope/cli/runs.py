@@ -1,17 +1,12 @@
-"""Commands that train runs and list them: run, sweep, list, show."""
+"""Commands that train one run, list runs and show one: run, list, show."""
 
-import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, WorkersOption, app, load_plugins
-
-if TYPE_CHECKING:
-    from composcope.experiments.spec import Spec
-    from composcope.experiments.store import Store
+from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, app, load_plugins
 
 
 @app.command()
@@ -30,10 +25,11 @@ def run(
     kernels: KernelsOption = "auto",
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""
+    from composcope.experiments.costs import total_steps
     from composcope.experiments.run import run as run_spec
     from composcope.experiments.spec import Spec, read_toml
     from composcope.experiments.store import Store
-    from composcope.experiments.sweep import total_steps, with_settings
+    from composcope.experiments.sweep import with_settings
     from composcope.fastconv import keep_memory
     from composcope.terminal import progress_bar
 
@@ -53,34 +49,6 @@ def run(
     source = "loaded from" if stored else f"trained in {result.seconds:.1f} s, stored in"
     print(f"run {result.run_id}: {source} {store}")
     _print_measures(result.measures)
-
-
-@app.command()
-def sweep(
-    sweep: Annotated[Path, typer.Argument(help="TOML file with a table [base], a spec, and a table [vary] of lists.")],
-    workers: WorkersOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    plugin: PluginOption = None,
-    kernels: KernelsOption = "auto",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print how many runs there are and how long they may take.")
-    ] = False,
-) -> None:
-    """Train every combination of the listed values; runs in the store are skipped, so rerun the command to resume."""
-    from composcope.experiments.store import Store
-    from composcope.experiments.sweep import Sweep
-
-    load_plugins(plugin)
-    specs = Sweep.from_toml(sweep).specs()
-    target = Store(store)
-    todo = [spec for spec in specs if not target.complete(spec.run_id)]
-    print(f"{len(specs)} runs: {len(specs) - len(todo)} done, {len(todo)} to do")
-    if dry_run:
-        print(time_left(sum(estimated_costs(todo, kernels).values()), len(todo), workers))
-        return
-    _warn_of_extrapolation(todo)
-    if run_with_progress(todo, target, workers, plugin or [], kernels):
-        raise typer.Exit(1)
 
 
 @app.command(name="list")
@@ -129,53 +97,6 @@ def show(
     print("\n".join(shown(f"{name}: {value}") for name, value in record.provenance.items() if name != "split"))
 
 
-def run_with_progress(
-    specs: "Sequence[Spec]",
-    store: "Store",
-    workers: int | None,
-    plugins: Sequence[Path] = (),
-    kernels: Literal["auto", "torch"] = "auto",
-    diagnosed: Collection[str] = (),
-    costs: Mapping[str, float] | None = None,
-) -> list[str]:
-    """Do the runs with a progress bar; returns the ids of those that failed, after all were tried."""
-    from composcope.experiments.executor import run_all, workload
-    from composcope.terminal import progress_bar, shown
-
-    total = workload(specs, store, diagnosed, costs)
-    with progress_bar(f"{len(specs)} runs") as advance:
-        outcomes = run_all(
-            specs, store, workers, plugins, kernels, lambda done, _: advance(min(done, total), total), diagnosed, costs
-        )
-    failures = [outcome for outcome in outcomes if outcome.failure]
-    for outcome in failures:
-        print(f"error: {shown(outcome.failure)}", file=sys.stderr)
-    if specs:
-        print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; stored in {store.folder}")
-    return [outcome.run_id for outcome in failures]
-
-
-def estimated_costs(specs: "Sequence[Spec]", kernels: Literal["auto", "torch"] = "auto") -> dict[str, float]:
-    """Each run's seconds on one core, by id; with a progress bar, since timing large networks takes a while."""
-    from composcope.experiments.sweep import estimate_seconds
-    from composcope.terminal import progress_bar
-
-    with progress_bar("timing a few steps of each network") as advance:
-        seconds = estimate_seconds(specs, kernels, on_progress=advance)
-    return {spec.run_id: cost for spec, cost in zip(specs, seconds, strict=True)}
-
-
-def time_left(seconds: float, runs: int, workers: int | None) -> str:
-    """The estimate in words, from CPU seconds."""
-    import os
-
-    from composcope.terminal import duration
-
-    crew = workers or os.cpu_count() or 1
-    parallel = max(min(crew, runs), 1)
-    return f"about {duration(seconds / parallel)} with {crew} workers, from timing a few steps of each network"
-
-
 def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The columns that a terminal has room for: the settings that differ between the runs, and the main measures."""
     names = dict.fromkeys(name for row in rows for name in row)
@@ -186,13 +107,6 @@ def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, "seconds"]
     short = {name: name.removeprefix("error.").removeprefix("diagnosis.") for name in columns}
     return [{short[name]: row.get(name) for name in columns} for row in rows]
-
-
-def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
-    from composcope.experiments.spec import warn_unless_composition
-
-    for spec in {(spec.task, spec.holdout): spec for spec in specs}.values():
-        warn_unless_composition(spec)
 
 
 def _print_measures(measures: Mapping[str, Mapping[str, Any]]) -> None:

@@ -17,9 +17,22 @@ from composcope.cli.app import (
     app,
     load_plugins,
 )
-from composcope.cli.runs import time_left
+from composcope.cli.engine import (
+    DaskOption,
+    GatherOption,
+    ResourceOption,
+    ShardOption,
+    TimeLimitOption,
+    check_engine,
+    engine_options,
+    shard_of,
+)
+from composcope.cli.sweeps import journal_of, time_left
 
 if TYPE_CHECKING:
+    from composcope.experiments.executor import Outcome
+    from composcope.experiments.journal import Journal
+    from composcope.experiments.store import Store
     from composcope.study.ledger import Ledger
     from composcope.study.reproduce import Event, Planned
 
@@ -82,6 +95,11 @@ def reproduce(
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Only draw figures again, from the numbers in the --out folder.")
     ] = False,
+    time_limit: TimeLimitOption = None,
+    resource: ResourceOption = None,
+    dask: DaskOption = None,
+    gather: GatherOption = False,
+    shard: ShardOption = None,
 ) -> None:
     """Run a study: train what its figures need, draw them, judge every claim and write the report.
 
@@ -89,9 +107,10 @@ def reproduce(
     if a run failed.
     """
     from composcope.experiments.store import Store
+    from composcope.experiments.summary import check_writable
     from composcope.report.report import write_report
-    from composcope.study.reproduce import redraw_figures
-    from composcope.study.reproduce import reproduce as reproduce_study
+    from composcope.study.reproduce import draw, redraw_figures, run_missing
+    from composcope.study.request import left_to_do, make_request
     from composcope.study.study import find_study
     from composcope.terminal import progress_bar
 
@@ -100,23 +119,25 @@ def reproduce(
         panels = redraw_figures(find_study(study), out, figures or [])
         print(f"{len(panels)} figures: {out / 'figures'}")
         return
-    target = Store(store)
+    check_engine(dask, gather, resource)
+    target, part = Store(store), shard_of(shard)
     options: dict[str, Any] = {"preset": preset, "seeds": seeds, "settings": set_ or []}
     if dry_run:
         _print_dry_run(study, figures or [], target, workers, kernels, options)
         return
-    with _EventPrinter(workers) as printer:
-        reproduction = reproduce_study(
-            study,
-            figures or [],
-            store=target,
-            train=not no_train,
-            workers=workers,
-            kernels=kernels,
-            plugins=plugin or [],
-            on_event=printer,
-            **options,
-        )
+    request = make_request(find_study(study), figures or [], **options)
+    check_writable(out)
+    with _EventPrinter(workers, target) as printer:
+        failures: tuple[Outcome, ...] = ()
+        if not no_train:
+            with engine_options(dask, gather, resource, time_limit, workers) as engine:
+                failures = run_missing(
+                    request, target, workers, kernels, plugin or [], printer, part if shard else None, **engine
+                )
+        if shard and (left := left_to_do(request, target)):
+            print(f"shard {part} has ended; {len(left)} runs are left to other shards, the last of which draws")
+            raise typer.Exit(1 if failures else 0)
+        reproduction = draw(request, target, workers, plugin or [], printer, failures)
     for panel in reproduction.panels:
         if panel.missing:
             print(f"figure {panel.name}: {panel.missing}")
@@ -209,12 +230,13 @@ def explore(
 
 
 class _EventPrinter:
-    """Prints what a study's events say; one progress bar per stage."""
+    """Prints what a study's events say; one progress bar per stage, and a log in the store while runs are done."""
 
-    def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers
-        self.stage = ""
+    def __init__(self, workers: int | None = None, store: "Store | None" = None) -> None:
+        self.workers, self.store = workers, store
+        self.stage, self.title, self.runs = "", "", 0
         self.bar = ExitStack()
+        self.journal: Journal | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -222,7 +244,7 @@ class _EventPrinter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bar.close()
+        self.bar.__exit__(kind, error, trace)
 
     def __call__(self, event: "Event") -> None:
         from composcope.study.reproduce import Planned, Progress
@@ -231,13 +253,20 @@ class _EventPrinter:
         if isinstance(event, Progress):
             if event.stage != self.stage:
                 self.bar.close()
+                if event.stage == "runs" and self.store is not None:
+                    self.journal = self.bar.enter_context(
+                        journal_of(self.store, f"reproduce {self.title}", self.runs, event.total)
+                    )
                 self.advance = self.bar.enter_context(progress_bar(STAGES[event.stage]))
                 self.stage = event.stage
             self.advance(event.done, event.total)
+            if event.stage == "runs" and self.journal is not None:
+                self.journal.update(event.done, event.outcomes)
             return
         self.bar.close()
         self.stage = ""
         if isinstance(event, Planned):
+            self.title, self.runs = event.request.study.name, len(event.work.todo)
             _print_plan(event, self.workers)
         else:
             failures = [outcome for outcome in event.outcomes if outcome.failure]
@@ -265,7 +294,7 @@ def _print_dry_run(
     study: str | None, figures: list[str], store: Any, workers: int | None, kernels: Any, options: dict[str, Any]
 ) -> None:
     """The plan, with the cost of each figure in CPU time; runs that figures share are counted once."""
-    from composcope.experiments.executor import workload
+    from composcope.experiments.costs import workload
     from composcope.study.reproduce import Planned, estimated_costs
     from composcope.study.request import make_request, remaining_work
     from composcope.study.study import find_study

@@ -1,33 +1,32 @@
-"""Many runs at once: local processes, one thread each."""
+"""Many runs at once, on anything that is a `concurrent.futures.Executor`: local processes by default, or a cluster."""
 
-import logging
-import multiprocessing
-import os
-import signal
-import threading
-import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+import queue
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass
-from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from composcope.errors import ComposcopeError, RunFailed
-from composcope.experiments.diagnose_runs import measure_run
-from composcope.experiments.machine import using_threads
-from composcope.experiments.plugins import load_plugin
-from composcope.experiments.run import run
-from composcope.experiments.spec import NotComposition, Spec
+from composcope.errors import RunFailed
+from composcope.experiments.costs import missing, step_cost, workload
+from composcope.experiments.jobs import Ended, Job, Settings, hung_before, work
+from composcope.experiments.local_pool import LocalPool
+from composcope.experiments.machine import provenance_of
+from composcope.experiments.resources import Resources, local_workers
+from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
-from composcope.experiments.sweep import total_steps
-from composcope.fastconv import Mode, keep_memory, status
+from composcope.fastconv import Mode, status
 
-# A run whose worker process dies is tried again; after this many deaths the cause is not chance.
-MOST_LOSSES = 3
-# A diagnosis takes about as long as this many training steps, at all sizes tried.
-DIAGNOSIS_STEPS = 300
+# A run is given up when its worker has died this often, the last time with no other run beside it.
+MOST_DEATHS = 2
+# Workers that die before they begin a run die for all runs; after this many times in a row there is no point.
+MOST_FALSE_STARTS = 3
+HEARTBEAT = 0.2  # seconds
+# How Dask and submitit, which need not be installed, say that a worker died.
+WORKER_DIED = ("KilledWorker", "UncompletedJobError")
+BUSY_PAUSE = 1.0  # seconds until a run that another process is doing is looked at again
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,15 @@ class Outcome:
 
     run_id: str
     failure: str = ""
+
+
+class EngineOptions(TypedDict, total=False):
+    """Where and under which limits `run_all` does the runs; see there."""
+
+    executor: Executor | None
+    gather: bool
+    resources: Resources | None
+    time_limit: float | None
 
 
 OnProgress = Callable[[float, Sequence[Outcome]], None]
@@ -51,136 +59,226 @@ def run_all(
     diagnosed: Collection[str] = (),
     costs: Mapping[str, float] | None = None,
     about: Mapping[str, Any] | None = None,
+    **engine: Unpack[EngineOptions],
 ) -> list[Outcome]:
-    """Do the runs that the store lacks, by default with one worker per core, each stored as soon as it is done.
+    """Do the runs that the store lacks, each stored as soon as it is done.
 
+    - `workers`: local processes, by default one per core. `executor`: anything else that runs the jobs, for example
+      `client.get_executor()` of Dask; it is not shut down.
     - `on_progress(work, outcomes)`: called several times a second with the work done and the runs that ended. The work
       of a run is its number of steps, or what `costs` has for its id; costly runs are started first.
     - `diagnosed`: ids of runs that are diagnosed too, after training; a diagnosis counts as `DIAGNOSIS_STEPS` steps.
     - `about`: added to every run's provenance.
+    - `gather`: the workers do not see the store's folder; their files come back through the executor.
+    - `resources`: what each run needs. `time_limit`: the seconds that a run may take; then it is ended and has failed.
     """
     store.prepare()
+    executor, gather = engine.get("executor"), engine.get("gather", False)
+    resources = engine.get("resources") or Resources()
     if kernels == "auto":
         status()  # compiles once; otherwise every worker would
     ordered = sorted(specs, key=lambda spec: -costs[spec.run_id]) if costs else specs
     todo = {spec.run_id: spec for spec in ordered if missing(spec, store, diagnosed)}
-    context = multiprocessing.get_context("spawn")
-    work = context.Value("d", 0.0)
-    shared = (str(store.folder), kernels, dict(about or {}))
-    outcomes: list[Outcome] = []
-    losses = 0
-    while todo:
-        pool = ProcessPoolExecutor(
-            min(workers or os.cpu_count() or 1, len(todo)),
-            context,
-            _start_worker,
-            (work, [str(path) for path in plugins]),
-        )
-        try:
-            futures = {
-                pool.submit(_work, _Job(spec.to_dict(), run_id in diagnosed, step_cost(spec, costs)), *shared)
-                for run_id, spec in todo.items()
-            }
-            for outcome in _outcomes(futures, lambda: on_progress and on_progress(work.value, outcomes)):
-                outcomes.append(outcome)
-                del todo[outcome.run_id]
-        except BrokenProcessPool:
-            losses += 1
-            if losses == MOST_LOSSES:
-                raise RunFailed(f"{losses} worker processes died; out of memory? {len(todo)} runs are left") from None
-        finally:
-            _end(pool)
-    return outcomes
-
-
-def step_cost(spec: Spec, costs: Mapping[str, float] | None) -> float:
-    """The work of one training step."""
-    return costs[spec.run_id] / total_steps(spec) if costs else 1.0
-
-
-def workload(
-    specs: Sequence[Spec], store: Store, diagnosed: Collection[str] = (), costs: Mapping[str, float] | None = None
-) -> float:
-    """The work that `run_all` will do, in the units of `on_progress`."""
-    total = 0.0
-    for spec in specs:
-        steps = 0 if store.has(spec.run_id) else total_steps(spec)
-        steps += DIAGNOSIS_STEPS if spec.run_id in diagnosed else 0
-        total += steps * step_cost(spec, costs)
-    return total
-
-
-def missing(spec: Spec, store: Store, diagnosed: Collection[str] = ()) -> bool:
-    """Whether the run still has to be trained, or diagnosed."""
-    if not store.complete(spec.run_id):
-        return True
-    return spec.run_id in diagnosed and not store.has_diagnosis(spec.run_id)
-
-
-def _outcomes(futures: set[Future[Outcome]], heartbeat: Callable[[], Any]) -> Any:
-    """Outcomes as the runs end, with a heartbeat several times a second."""
-    while futures:
-        done, futures = wait(futures, timeout=0.2, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield future.result()
-        heartbeat()
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """Leave no worker behind, even one in the middle of a run."""
-    processes = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.join(5)
-
-
-def _start_worker(work: Any, plugins: Sequence[str]) -> None:
-    global _done
-    _done = work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.simplefilter("ignore", NotComposition)  # the parent has warned already
-    logging.getLogger("composcope.fastconv").setLevel(logging.ERROR)  # and logged this
-    keep_memory()
-    for path in plugins:
-        load_plugin(path)
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent does; otherwise it would wait for work forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait_for_end([parent.sentinel])
-        os._exit(1)
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One run for a worker: its spec as plain data, whether it is diagnosed, and the work of one step."""
-
-    spec: dict[str, Any]
-    diagnosed: bool
-    step_cost: float
-
-
-def _work(job: _Job, folder: str, kernels: Mode, about: Mapping[str, Any]) -> Outcome:
-    value, store = Spec.from_dict(job.spec), Store(folder)
+    if not todo:
+        return []
+    settings = Settings(
+        folder=None if gather else str(store.folder.resolve()),
+        kernels=kernels,
+        about=dict(about or {}),
+        plugins=tuple(str(Path(path).resolve()) for path in plugins),
+        threads=resources.threads,
+        device=resources.device,
+        time_limit=engine.get("time_limit"),
+    )
+    jobs = [
+        Job(run_id, spec.to_dict(), run_id in diagnosed, slot, uuid.uuid4().hex, _sent(store, run_id, gather))
+        for slot, (run_id, spec) in enumerate(todo.items())
+    ]
+    amounts = {run_id: workload([spec], store, diagnosed, costs) for run_id, spec in todo.items()}
+    steps = {run_id: step_cost(spec, costs) for run_id, spec in todo.items()}
+    progress = _Progress(jobs, amounts, steps, on_progress)
+    pool = executor or LocalPool(local_workers(workers, resources, len(todo)), len(todo))
     try:
-        run(value, store, kernels=kernels, on_step=lambda step, module: _count(job.step_cost), about=about)
-        if job.diagnosed and not store.has_diagnosis(value.run_id):
-            with using_threads(1):
-                measure_run(store, value.run_id)
-            _count(job.step_cost * DIAGNOSIS_STEPS)
-    except Exception as failure:  # one run's failure must not end the others
-        return Outcome(value.run_id, str(failure) if isinstance(failure, ComposcopeError) else repr(failure))
-    return Outcome(value.run_id)
+        return list(_Driver(pool, settings, store, todo, diagnosed, progress).outcomes(jobs))
+    finally:
+        if executor is None:
+            pool.shutdown()
 
 
-_done: Any = None
+def _sent(store: Store, run_id: str, gather: bool) -> Mapping[str, bytes]:
+    """What a worker without a shared store needs of a run that is trained but not diagnosed."""
+    return store.files(run_id) if gather and store.has(run_id) else {}
 
 
-def _count(work: float) -> None:
-    with _done.get_lock():
-        _done.value += work
+def _put_if_done(future: "Future[Ended]", finished: "queue.SimpleQueue[Future[Ended]]") -> bool:
+    done = future.done()
+    if done:
+        finished.put(future)
+    return done
+
+
+class _Progress:
+    """The work done: all of the runs that ended, and what the local workers report of the others."""
+
+    def __init__(
+        self, jobs: Sequence[Job], amounts: Mapping[str, float], steps: Mapping[str, float], tell: OnProgress | None
+    ) -> None:
+        self.open = {job.run_id: job for job in jobs}
+        self.amounts, self.step_costs, self.tell = amounts, steps, tell
+        self.finished = self.last = 0.0
+        self.ended: list[Outcome] = []
+
+    def end(self, outcome: Outcome) -> None:
+        if self.open.pop(outcome.run_id, None):
+            self.finished += self.amounts[outcome.run_id]
+        self.ended.append(outcome)
+
+    def update(self, engine: Executor) -> None:
+        if self.tell is None:
+            return
+        done = self.finished
+        if isinstance(engine, LocalPool):
+            steps = engine.steps()
+            for run_id, job in self.open.items():
+                if steps[job.slot]:
+                    done += min(steps[job.slot] * self.step_costs[run_id], self.amounts[run_id])
+        self.last = max(self.last, done)  # a run that is done again does not take progress back
+        self.tell(self.last, self.ended)
+
+
+class _Driver:
+    """Submits jobs, takes in what comes back, and decides what happens to jobs whose worker died."""
+
+    def __init__(
+        self,
+        engine: Executor,
+        settings: Settings,
+        store: Store,
+        specs: Mapping[str, Spec],
+        diagnosed: Collection[str],
+        progress: _Progress,
+    ) -> None:
+        self.engine, self.settings, self.store = engine, settings, store
+        self.specs, self.diagnosed, self.progress = specs, diagnosed, progress
+        self.suspects: list[Job] = []  # their worker died once: tried again at the end, alone
+        self.busy: list[Job] = []  # another process is doing them
+        self.false_starts = 0
+
+    def outcomes(self, jobs: Sequence[Job]) -> list[Outcome]:
+        batch = list(jobs)
+        while batch or self.suspects or self.busy:
+            alone = not batch and bool(self.suspects)
+            if not batch:
+                batch = [self.suspects.pop(0)] if self.suspects else self._no_longer_busy()
+            batch = self._sort_lost(list(self._do(batch)), alone)
+        self.progress.update(self.engine)
+        return self.progress.ended
+
+    def _do(self, batch: Sequence[Job]) -> Iterator[Job]:
+        """Do the jobs; yields those whose worker died."""
+        finished: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
+        futures: dict[Future[Ended], Job] = {}
+        asked: list[Future[Ended]] = []  # submitit's jobs do not tell when they end
+        try:
+            for job in batch:
+                future = self._submit(job)
+                futures[future] = job
+                if hasattr(future, "add_done_callback"):
+                    future.add_done_callback(finished.put)
+                else:
+                    asked.append(future)
+            while futures:
+                try:
+                    future = finished.get(timeout=HEARTBEAT)
+                except queue.Empty:
+                    self.progress.update(self.engine)
+                    asked = [future for future in asked if not _put_if_done(future, finished)]
+                    continue
+                job = futures.pop(future)
+                ended = self._result(future)
+                if ended is None:
+                    yield job
+                else:
+                    self._take(job, ended, len(futures))
+                if finished.empty():
+                    self.progress.update(self.engine)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _submit(self, job: Job) -> "Future[Ended]":
+        try:
+            return self.engine.submit(work, job, self.settings)
+        except BrokenExecutor as error:
+            raise RunFailed(f"the executor is broken: {error}; run the same again with a new one") from None
+
+    def _result(self, future: "Future[Ended]") -> Ended | None:
+        """How the job ended; None if its worker died. `work` raises nothing, so any error is the engine's."""
+        try:
+            return future.result()
+        except BrokenExecutor:
+            return None
+        except Exception as error:
+            if type(error).__name__ in WORKER_DIED:
+                return None
+            raise RunFailed(
+                f"the executor failed: {type(error).__name__}: {str(error) or 'the task was cancelled'};"
+                " finished runs are stored, run the same again to resume"
+                f" (do all workers have composcope {self.settings.versions['composcope']}?)"
+            ) from None
+
+    def _take(self, job: Job, ended: Ended, left: int) -> None:
+        self.false_starts = 0
+        if ended.files:
+            self.store.add(ended.run_id, ended.files)
+        if ended.state == "stop":
+            raise RunFailed(f"{ended.failure}; stopped, {left + 1} runs are left")
+        if ended.state == "busy":
+            self.busy.append(job)
+        else:
+            self.progress.end(Outcome(ended.run_id, ended.failure))
+
+    def _sort_lost(self, lost: Sequence[Job], alone: bool) -> list[Job]:
+        """What becomes of jobs whose worker died; returns those to submit again."""
+        again, steps = [], self.engine.steps() if isinstance(self.engine, LocalPool) else None
+        for job in lost:
+            failure = hung_before(self.store, job)
+            if failure or not missing(self.specs[job.run_id], self.store, self.diagnosed):
+                self.progress.end(Outcome(job.run_id, failure))
+            elif alone:
+                self._give_up(job)
+            elif steps is None or steps[job.slot]:
+                self.suspects.append(job)
+            else:
+                again.append(job)
+            if isinstance(self.engine, LocalPool):
+                self.engine.forget(job.slot)
+        if lost and len(again) == len(lost):
+            self.false_starts += 1
+            if self.false_starts == MOST_FALSE_STARTS:
+                raise RunFailed(
+                    f"worker processes died {self.false_starts} times in a row before they began a run;"
+                    f" is there enough memory? {len(again)} runs are left"
+                )
+        return again
+
+    def _give_up(self, job: Job) -> None:
+        reason = f"its worker process died {MOST_DEATHS} times, the last time with no other run beside it"
+        spec = self.specs[job.run_id]
+        self.store.save_failure(spec, f"{reason}; out of memory, or a crash in compiled code?", provenance_of("cpu", 1))
+        self.progress.end(Outcome(job.run_id, f"run {job.run_id}: {reason}"))
+
+    def _no_longer_busy(self) -> list[Job]:
+        """After a pause, the runs that another process was doing and has not finished."""
+        end = time.monotonic() + BUSY_PAUSE
+        while time.monotonic() < end:
+            self.progress.update(self.engine)
+            time.sleep(HEARTBEAT)
+        waiting, self.busy = self.busy, []
+        again = []
+        for job in waiting:
+            if missing(self.specs[job.run_id], self.store, self.diagnosed):
+                again.append(job)
+            else:
+                self.progress.end(Outcome(job.run_id))
+        return again

@@ -6,7 +6,7 @@ import math
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -63,15 +63,15 @@ class Spec:
 
     def __post_init__(self) -> None:
         """Refuse what cannot run, before anything is trained: try every part once with the parts it depends on."""
-        parts = (self.task, self.holdout, self.encoding, self.decoder, self.sampling, self.training, self.penalties)
-        try:
-            hash(parts)
-        except TypeError:  # a plugin's component may have fields that cannot be hashed
-            _check_parts(*parts)
-        else:
-            _check_new_parts(*parts)
+        # The runs of a sweep share most of their parts, so what was tried once is not tried again.
+        _once(_check_data, self.task, self.holdout, self.sampling)
+        _once(_check_encoding, self.task, self.sampling, self.encoding)
+        _once(_check_decoder, self.task, self.encoding, self.decoder)
+        _once(_check_training, self.task, self.holdout, self.sampling, self.training)
+        for index, penalty in enumerate(self.penalties):
+            check_part(f"penalties.{index}", partial(penalty.check, self.decoder))
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         """Sixteen hex digits of the hash of the spec and of RESULTS_VERSION.
 
@@ -112,6 +112,41 @@ class Spec:
         return cls.from_dict(read_toml(path))
 
 
+@lru_cache(maxsize=1024)
+def _check_again(check: Callable[..., None], *parts: Any) -> None:
+    check(*parts)
+
+
+def _once(check: Callable[..., None], *parts: Any) -> None:
+    """Run a check unless it has passed with the same parts; a check that raises is never remembered."""
+    try:
+        _check_again(check, *parts)
+    except TypeError:  # a user's own component may hold what cannot be hashed
+        check(*parts)
+
+
+def _check_data(task: Task, holdout: Holdout, sampling: Sampling) -> None:
+    check_part("task", task.to_dict)
+    check_part("task", lambda: _check_grid(task))
+    check_part("holdout", lambda: split(task, holdout))
+    check_part("sampling", lambda: sampling.check(task, holdout))
+    check_part("sampling", lambda: _check_finite(task.render(sampling.example_latents(task))))
+
+
+def _check_encoding(task: Task, sampling: Sampling, encoding: Encoding) -> None:
+    check_part("encoding", lambda: encoding.check(task.factors))
+    check_part("encoding", lambda: encoding.code_sizes(task.factors))
+    check_part("encoding", lambda: encoding.encode(sampling.example_latents(task), task.factors))
+
+
+def _check_decoder(task: Task, encoding: Encoding, decoder: Decoder) -> None:
+    check_part("decoder", lambda: decoder.check(encoding.code_sizes(task.factors), task.image_shape))
+
+
+def _check_training(task: Task, holdout: Holdout, sampling: Sampling, training: Training) -> None:
+    check_part("training", lambda: training.check(sampling.count(task, holdout)))
+
+
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The file's tables, or BadInput with the reason, and the line of a syntax error."""
     try:
@@ -136,35 +171,6 @@ def warn_unless_composition(spec: Spec) -> None:
     certificate = split(spec.task, spec.holdout).certificate
     if not certificate.composition:
         warnings.warn(f"holdout: {certificate}", NotComposition, stacklevel=2)
-
-
-def _check_parts(
-    task: Task,
-    holdout: Holdout,
-    encoding: Encoding,
-    decoder: Decoder,
-    sampling: Sampling,
-    training: Training,
-    penalties: tuple[Penalty, ...],
-) -> None:
-    """ValueError if the parts do not fit each other."""
-    check_part("task", task.to_dict)
-    check_part("task", lambda: _check_grid(task))
-    check_part("holdout", lambda: split(task, holdout))
-    check_part("sampling", lambda: sampling.check(task, holdout))
-    examples = sampling.example_latents(task)
-    check_part("sampling", lambda: _check_finite(task.render(examples)))
-    check_part("encoding", lambda: encoding.check(task.factors))
-    sizes = check_part("encoding", lambda: encoding.code_sizes(task.factors))
-    check_part("encoding", lambda: encoding.encode(examples, task.factors))
-    check_part("decoder", lambda: decoder.check(sizes, task.image_shape))
-    check_part("training", lambda: training.check(sampling.count(task, holdout)))
-    for index, penalty in enumerate(penalties):
-        check_part(f"penalties.{index}", partial(penalty.check, decoder))
-
-
-# A sweep has thousands of specs, most of which differ only in their seed.
-_check_new_parts = lru_cache(maxsize=1024)(_check_parts)
 
 
 def _check_grid(task: Task) -> None:

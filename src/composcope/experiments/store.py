@@ -171,6 +171,10 @@ class Store:
         """Whether the run is sealed and was measured; one that is only sealed is completed by `load`, untrained."""
         return self.has(run_id) and measure_files.has_measures(self.folder / run_id, ALWAYS_MEASURED)
 
+    def failed(self, run_id: str) -> bool:
+        """Whether the run failed the last time."""
+        return not self.has(run_id) and (self.folder / run_id / "failed.json").is_file()
+
     def run_ids(self) -> list[str]:
         """Every run's id, done, failed or damaged, in alphabetical order."""
         try:
@@ -213,6 +217,24 @@ class Store:
         """Record that a run failed; it is tried again the next time it is requested."""
         failure = {"format": FORMAT, "reason": reason, "provenance": dict(provenance)}
         self._add_folder(spec.run_id, {"spec.json": as_json(spec.to_dict()), "failed.json": as_json(failure)})
+
+    def files(self, run_id: str) -> dict[str, bytes]:
+        """Every file of a run by its path within the run's folder, to be added to another store."""
+        folder = self.folder / run_id
+        return {str(path.relative_to(folder)): read_file(path) for path in folder.rglob("*") if path.is_file()}
+
+    def add(self, run_id: str, files: Mapping[str, bytes]) -> None:
+        """Add a run that was done elsewhere, from its files; of a run that is here already, only the measures."""
+        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
+            raise BadInput(f"run {run_id}: a file's name leads out of the run's folder")
+        if not self.has(run_id):
+            self._add_folder(run_id, files)
+        for name in sorted(files, reverse=True):  # maps before the numbers that hold their checksum
+            if name.startswith("measures/"):
+                (self.folder / run_id / "measures").mkdir(exist_ok=True)
+                write_atomically(self.folder / run_id / name, files[name])
+        if "done.json" in files:
+            self.verify(run_id)
 
     def save_measures(self, run_id: str, name: str, version: int, values: Mapping[str, Any]) -> None:
         """Add a set of measures to a finished run, or replace it."""

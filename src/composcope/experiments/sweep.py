@@ -1,22 +1,22 @@
-"""Many runs from one description: a base spec and lists to vary."""
+"""Many runs from one description: base specs, lists to vary, and what to leave out."""
 
 import itertools
-import time
+import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from composcope.components import nearest
-from composcope.errors import BadInput, RunFailed
-from composcope.experiments.machine import using_threads
-from composcope.experiments.run import train_spec
+from composcope.errors import BadInput
 from composcope.experiments.spec import Spec, read_toml
-from composcope.fastconv import Mode, using
 
-# Networks whose step takes longer than this, in seconds, are timed over one step instead of ten.
-SLOW_STEP = 0.05
+# A typing error in a list easily makes millions; this many take about a minute to build.
+MOST_COMBINATIONS = 100_000
+KEYS = ("base", "vary", "zip", "skip", "most")
+
+Table = Mapping[str, Any]
 
 
 class NoSuchEntry(BadInput):
@@ -25,42 +25,143 @@ class NoSuchEntry(BadInput):
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every combination of the listed values, put into the base spec.
+    """Every combination of the listed values, put into the base spec or into each of several.
+
+    - `vary`: lists by dotted name, every combination of their values. `zip`: groups of equally long lists whose values
+      go together, the first with the first and so on.
+    - `skip`: combinations to leave out, those in which every name of a condition has its value, one of its values if
+      it is a list, or a value within its bounds if it is a table with "min" or "max".
+    - `most`: how many combinations there may be, counted before any is built.
 
     >>> base = {"task": {"kind": "bump", "size": 16}, "holdout": {"kind": "square", "lo": 4, "hi": 11},
     ...         "encoding": {"kind": "bump"}, "decoder": {"kind": "mlp"}}
     >>> [spec.decoder.depth for spec in Sweep(base, {"decoder.depth": [1, 2], "seed": [0, 1]}).specs()]
     [1, 1, 2, 2]
+    >>> wide = Sweep(base, {"seed": [0, 1]}, zip=[{"decoder.depth": [1, 2], "decoder.width": [64, 32]}],
+    ...              skip=[{"seed": 1, "decoder.depth": {"min": 2}}])
+    >>> [(spec.decoder.depth, spec.decoder.width, spec.seed) for spec in wide.specs()]
+    [(1, 64, 0), (2, 32, 0), (1, 64, 1)]
     """
 
-    base: Mapping[str, Any]
+    base: Table | Sequence[Table]
     vary: Mapping[str, Sequence[Any]]
+    zip: Sequence[Mapping[str, Sequence[Any]]] = ()
+    skip: Sequence[Table] = ()
+    most: int = MOST_COMBINATIONS
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
-        """A file with a table [base], which is a spec, and a table [vary] of dotted names and lists."""
+        """A file with a table [base], which is a spec, or several [[base]], and [vary], [[zip]] and [[skip]]."""
         data = read_toml(path)
         for key in data:
-            if key not in ("base", "vary"):
-                raise BadInput(f"unknown key {key!r}{nearest(key, ['base', 'vary'])}; a sweep has [base] and [vary]")
-        base, vary = data.get("base"), data.get("vary", {})
-        if not isinstance(base, dict) or not isinstance(vary, dict):
+            if key not in KEYS:
+                raise BadInput(
+                    f"unknown key {key!r}{nearest(key, KEYS)}; a sweep has [base], [vary], [[zip]], [[skip]] and most"
+                )
+        base: Any = data.get("base")
+        vary, most = data.get("vary", {}), data.get("most", MOST_COMBINATIONS)
+        bases = base if isinstance(base, list) and base else [base]
+        if not all(isinstance(table, dict) for table in [*bases, vary]):
             raise BadInput("a sweep needs a table [base] with a spec in it, and a table [vary] of lists")
-        for name, values in vary.items():
-            if not isinstance(values, list) or not values:
-                raise BadInput(f"vary.{name} = {values!r}: needs a list of values")
-        return cls(base, vary)
+        if type(most) is not int or most < 1:
+            raise BadInput(f"most = {most!r}: needs a whole number of combinations, at least 1")
+        groups, conditions = (_tables(key, data.get(key, [])) for key in ("zip", "skip"))
+        for where, lists in [("vary", vary), *(("zip", group) for group in groups)]:
+            for name, values in lists.items():
+                if not isinstance(values, list) or not values:
+                    raise BadInput(f"{where}.{name} = {values!r}: needs a list of values")
+        return cls(base, vary, groups, conditions, most)
 
-    def specs(self) -> list[Spec]:
-        """The specs in order, the first list varying slowest; combinations that give the same run appear once."""
+    @property
+    def count(self) -> int:
+        """How many combinations there are, those that are left out included; a zipped group must be equally long."""
+        for group in self.zip:
+            lengths = {name: len(values) for name, values in group.items()}
+            if len(set(lengths.values())) > 1:
+                told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+                raise BadInput(f"zip: lists of a group need the same length: {told}")
+        lists = [len(values) for values in self.vary.values()]
+        return len(self._bases) * math.prod(lists) * math.prod(len(next(iter(group.values()))) for group in self.zip)
+
+    def specs(self, only: Sequence[str] = ()) -> list[Spec]:
+        """The specs in order, the first list varying slowest; combinations that give the same run appear once.
+
+        - `only`: settings such as "decoder.depth=4"; combinations without them are not built.
+        """
+        if self.count > self.most:
+            raise BadInput(
+                f"the sweep has {self.count:,} combinations, more than {self.most:,}: shorten a list,"
+                f" or allow more with `most = {self.count}` at the top of the file"
+            )
+        wanted = [{name: value} for name, value in map(parse_setting, only)]
+        self._check_names([*self.skip, *wanted])
         by_id = {}
-        for values in itertools.product(*self.vary.values()):
-            data: Mapping[str, Any] = self.base
-            for name, value in zip(self.vary, values, strict=True):
-                data = with_value(data, name, value)
-            spec = Spec.from_dict(data)
-            by_id[spec.run_id] = spec
+        for data in self._combinations():
+            skipped = any(_matches(data, condition) for condition in self.skip)
+            if not skipped and all(_matches(data, condition) for condition in wanted):
+                spec = Spec.from_dict(data)
+                by_id[spec.run_id] = spec
         return list(by_id.values())
+
+    @property
+    def varied(self) -> list[str]:
+        """The names of the lists."""
+        return [*self.vary, *(name for group in self.zip for name in group)]
+
+    @property
+    def _bases(self) -> Sequence[Table]:
+        return [self.base] if isinstance(self.base, Mapping) else self.base
+
+    def _combinations(self) -> Iterator[Table]:
+        """Every combination as plain data."""
+        groups = [*({name: values} for name, values in self.vary.items()), *self.zip]
+        choices = [
+            [tuple(zip(group, row, strict=True)) for row in zip(*group.values(), strict=True)] for group in groups
+        ]
+        for base in self._bases:
+            for chosen in itertools.product(*choices):
+                data: Table = base
+                for name, value in itertools.chain.from_iterable(chosen):
+                    data = with_value(data, name, value)
+                yield data
+
+    def _check_names(self, conditions: Sequence[Table]) -> None:
+        """A condition on a name that nothing sets is a typing error."""
+        for name in {name for condition in conditions for name in condition}:
+            if not any(_value(data, name) is not None for data in [*self._bases, *self._examples()]):
+                raise BadInput(f"{name!r} is set by no base and no list{nearest(name, self.varied)}")
+
+    def _examples(self) -> Iterator[Table]:
+        for lists in [self.vary, *self.zip]:
+            for name, values in lists.items():
+                for value in values:
+                    yield with_value({}, name, value)
+
+
+def _tables(key: str, value: Any) -> list[Table]:
+    tables = [value] if isinstance(value, dict) else value
+    if not isinstance(tables, list) or not all(isinstance(table, dict) and table for table in tables):
+        raise BadInput(f"{key} = {value!r}: write tables [[{key}]] of dotted names")
+    return tables
+
+
+def _value(data: Any, name: str) -> Any:
+    """What nested tables have under a dotted name; None if nothing."""
+    for part in name.split("."):
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data
+
+
+def _matches(data: Table, condition: Table) -> bool:
+    return all(_fits(_value(data, name), wanted) for name, wanted in condition.items())
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping) and wanted and set(wanted) <= {"min", "max"}:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return bool(wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf))
+    return value in wanted if isinstance(wanted, list) else value == wanted
 
 
 def with_value(data: Mapping[str, Any], name: str, value: Any, inside: str = "") -> dict[str, Any]:
@@ -106,49 +207,18 @@ def with_settings(data: Mapping[str, Any], settings: Sequence[str]) -> dict[str,
     """
     changed = dict(data)
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals or not name:
-            raise BadInput(f"--set {setting!r}: write NAME=VALUE, as in --set decoder.depth=6")
-        try:
-            value = tomllib.loads(f"value = {text}")["value"] if text else None
-        except tomllib.TOMLDecodeError:
-            value = text
-        changed = with_value(changed, name.strip(), value)
+        name, value = parse_setting(setting, "--set")
+        changed = with_value(changed, name, value)
     return changed
 
 
-def total_steps(spec: Spec) -> int:
-    """Training steps that the run will take."""
-    if spec.training.steps is not None:
-        return spec.training.steps
-    return spec.training.total_steps(spec.sampling.count(spec.task, spec.holdout))
-
-
-def estimate_seconds(
-    specs: Sequence[Spec], kernels: Mode = "auto", on_progress: Callable[[int, int], None] | None = None
-) -> list[float]:
-    """Each run's training time on one core, estimated by timing a few steps of each different network once."""
-    cost: dict[object, float] = {}
-    seconds = []
-    for index, spec in enumerate(specs):
-        network = (spec.decoder, spec.training.batch, spec.task.image_shape, spec.penalties)
-        if network not in cost:
-            with using_threads(1), using(kernels):
-                cost[network] = _seconds_per_step(spec, 1)
-                if cost[network] < SLOW_STEP:
-                    cost[network] = _seconds_per_step(spec, 10)
-        seconds.append(cost[network] * total_steps(spec))
-        if on_progress is not None:
-            on_progress(index + 1, len(specs))
-    return seconds
-
-
-def _seconds_per_step(spec: Spec, steps: int) -> float:
-    """The mean CPU time of this many steps, after one to warm up; 0 for a run that diverges within them."""
-    trial = replace(spec, training=replace(spec.training, epochs=None, steps=1 + steps, snapshots=()))
-    marks: list[float] = []
+def parse_setting(setting: str, option: str = "--only") -> tuple[str, Any]:
+    """The name and the value of "name=value"; None for no value."""
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise BadInput(f"{option} {setting!r}: write NAME=VALUE, as in {option} decoder.depth=6")
     try:
-        train_spec(trial, on_step=lambda step, module: marks.append(time.process_time()))
-    except RunFailed:
-        return 0.0
-    return (marks[-1] - marks[0]) / steps
+        value = tomllib.loads(f"value = {text}")["value"] if text else None
+    except tomllib.TOMLDecodeError:
+        value = text
+    return name.strip(), value

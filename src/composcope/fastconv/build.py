@@ -11,6 +11,7 @@ import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,7 @@ HEADERS = (
 # Clang would not fuse all multiplications and additions by itself; GCC does.
 FLAGS = ("-O3", "-std=c++17", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
 TIMEOUT = 300  # seconds
+TRIAL_TIMEOUT = 60
 
 
 class BuildError(RuntimeError):
@@ -52,7 +54,10 @@ def load() -> ctypes.CDLL:
         if not intact(path):
             compile_to(path)
         return declare(ctypes.CDLL(str(path)))
-    except (OSError, ValueError, subprocess.SubprocessError, AttributeError) as error:
+    except BuildError:
+        raise
+    # RuntimeError: Python finds no home folder.
+    except (OSError, ValueError, subprocess.SubprocessError, AttributeError, RuntimeError) as error:
         raise BuildError(str(error)) from error
 
 
@@ -74,11 +79,24 @@ def target_flags() -> tuple[str, ...]:
 
 
 def intact(path: Path) -> bool:
-    """Whether the compiled file is there and whole: a torn one would crash the process that loads it."""
+    """Whether the compiled file is there, whole and our own: a torn one would crash the process that loads it."""
     seal = path.with_suffix(".sha256")
-    if not path.exists() or not seal.exists():
+    if not all(_is_own_file(file) for file in (path, seal)):
         return False
-    return seal.read_text() == hashlib.sha256(path.read_bytes()).hexdigest()
+    return seal.read_bytes() == hashlib.sha256(path.read_bytes()).hexdigest().encode()
+
+
+def _is_own_file(path: Path) -> bool:
+    """Whether it is a regular file, not a link, that belongs to this user and that nobody else may change."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(status.st_mode) and _is_private(status)
+
+
+def _is_private(status: os.stat_result) -> bool:
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 def private_folder() -> Path:
@@ -90,8 +108,7 @@ def private_folder() -> Path:
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "fastconv"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+    if not _is_private(folder.stat()):
         raise BuildError(f"{folder} is not private to this user")
     return folder
 
@@ -136,13 +153,35 @@ def compile_to(path: Path, flags: Sequence[str] = ()) -> None:
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["no message"]
             raise BuildError(f"the compiler failed: {next((x for x in lines if 'error' in x), lines[-1])}")
+        try_out(Path(made))
+        os.chmod(made, 0o700)
         seal = Path(f"{made}.sha256")
         seal.write_text(hashlib.sha256(Path(made).read_bytes()).hexdigest())
+        os.chmod(seal, 0o600)
+        _remove_what_is_in_the_way(path, path.with_suffix(".sha256"))
         os.replace(made, path)
         os.replace(seal, path.with_suffix(".sha256"))
     finally:
         Path(made).unlink(missing_ok=True)
     logger.info("compiled the convolution kernels in %.1f s: %s", time.perf_counter() - start, path)
+
+
+def try_out(path: Path) -> None:
+    """Load the compiled file in another process, which may crash; BuildError if the kernels in it do not answer."""
+    trial = "import ctypes, sys; sys.exit(0 if 1 <= ctypes.CDLL(sys.argv[1]).composcope_lanes() <= 64 else 1)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", trial, str(path)], capture_output=True, text=True, timeout=TRIAL_TIMEOUT
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"the process that loaded it ended with {done.returncode}"]
+        raise BuildError(f"the compiler reported success, but what it made cannot be loaded: {lines[-1]}")
+
+
+def _remove_what_is_in_the_way(*paths: Path) -> None:
+    """A folder of the name would make the rename fail."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
 
 
 def declare(library: ctypes.CDLL) -> ctypes.CDLL:

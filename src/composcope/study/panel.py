@@ -10,7 +10,7 @@ from composcope.experiments.store import Store
 from composcope.study import drawing
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.numbers_file import pack_numbers, unpack_numbers
-from composcope.study.plan import Plan, label_of, specs_of, varied
+from composcope.study.plan import Key, Plan, label_of, specs_of, varied
 from composcope.study.preset import Preset
 
 Rows = list[dict[str, object]]
@@ -37,6 +37,7 @@ class Panel:
     - `no_claim`: why no claim rests on it, if none does.
     - `needed`: which of the plan's runs to do next, given what the store has (a search asks for more as it goes on).
     - `diagnosed`: whether its runs are diagnosed as well as trained.
+    - `search`: for a search, a name for the search that a run belongs to; its runs are done by one shard.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Panel:
     no_claim: str = ""
     needed: Callable[[Plan, Store], list[Spec]] = every_run
     diagnosed: bool = True
+    search: Callable[[Key, Spec], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,18 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from composcope.errors import BadInput
-from composcope.experiments.executor import Outcome, run_all, workload
+from composcope.experiments.costs import estimate_seconds, workload
+from composcope.experiments.executor import EngineOptions, Outcome, run_all
 from composcope.experiments.machine import source_commit
+from composcope.experiments.sharding import Shard
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
-from composcope.experiments.sweep import estimate_seconds
 from composcope.files import write_atomically
 from composcope.study.claim import Claim
 from composcope.study.evidence import RunCache
@@ -24,7 +25,7 @@ from composcope.study.observations import Observation, Observations, observe, to
 from composcope.study.panel import RenderedPanel, redraw
 from composcope.study.preset import Preset
 from composcope.study.rendering import render_all
-from composcope.study.request import Request, Work, make_request, remaining_work
+from composcope.study.request import Request, Work, make_request, remaining_work, search_groups
 from composcope.study.study import Study, find_study
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ class Planned:
 
 @dataclass(frozen=True)
 class Progress:
-    """Event: how much of a stage is done."""
+    """Event: how much of a stage is done; of the runs, how those that ended did."""
 
     stage: Stage
     done: float
     total: float
+    outcomes: Sequence[Outcome] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ def reproduce(
     kernels: Literal["auto", "torch"] = "auto",
     plugins: Sequence[Path] = (),
     on_event: OnEvent = lambda event: None,
+    **engine: Unpack[EngineOptions],
 ) -> Reproduction:
     """Train what the figures of a study need, draw them and judge the claims; runs that the store has are not redone.
 
@@ -123,17 +126,30 @@ def reproduce(
     - `seeds`: this many seeds in every experiment. `settings`: `["task.sigma=2"]` changes every run of the figures.
     - `train`: False draws and judges from what the store has. `workers`: processes, one per core by default.
     - `on_event`: called with `Planned`, `Progress` and `RoundFinished` values.
+    - `engine`: `executor`, `gather`, `resources` and `time_limit` as in `cs.run_all`.
     """
     request = make_request(find_study(study), figures, preset, seeds, settings)
     target = store if isinstance(store, Store) else Store(store)
-    failures = run_missing(request, target, workers, kernels, plugins, on_event) if train else ()
-    cache = RunCache(target)
+    failures = run_missing(request, target, workers, kernels, plugins, on_event, **engine) if train else ()
+    return draw(request, target, workers, plugins, on_event, failures)
+
+
+def draw(
+    request: Request,
+    store: Store,
+    workers: int | None = None,
+    plugins: Sequence[Path] = (),
+    on_event: OnEvent = lambda event: None,
+    failures: Sequence[Outcome] = (),
+) -> Reproduction:
+    """Draw the figures of a request and judge its claims from what the store has."""
+    cache = RunCache(store)
     panels = render_all(
         request, cache, workers, plugins, lambda done, total: on_event(Progress("figures", done, total))
     )
     observed = observe_claims(request, cache, on_event)
     ledger = judge_observations(request.study, request.preset, observed, request.claims)
-    return Reproduction(request, target, panels, ledger, observed, failures)
+    return Reproduction(request, store, panels, ledger, observed, tuple(failures))
 
 
 def run_missing(
@@ -143,18 +159,25 @@ def run_missing(
     kernels: Literal["auto", "torch"] = "auto",
     plugins: Sequence[Path] = (),
     on_event: OnEvent = lambda event: None,
+    shard: Shard | None = None,
+    **engine: Unpack[EngineOptions],
 ) -> tuple[Outcome, ...]:
-    """Do what is missing, in rounds while searches ask for more; the runs that failed."""
+    """Do what is missing, in rounds while searches ask for more; the runs that failed.
+
+    - `shard`: do only this part of the runs, by whole searches.
+    """
+    part, groups = shard or Shard(), search_groups(request) if shard else {}
     failures: dict[str, Outcome] = {}
     about = {"registration": request.study.registration, "commit": source_commit()}
     for round_ in range(1000):
         work = remaining_work(request, store)
-        specs = [spec for run_id, spec in work.todo.items() if run_id not in failures]
+        specs = [spec for spec in part.select(work.todo.values(), groups) if spec.run_id not in failures]
+        work = replace(work, todo={spec.run_id: spec for spec in specs})
         costs = estimated_costs(specs, kernels, on_event)
         on_event(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), round_))
         if not specs:
             break
-        outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, about, on_event)
+        outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, about, on_event, engine)
         failures |= {outcome.run_id: outcome for outcome in outcomes if outcome.failure}
         on_event(RoundFinished(tuple(outcomes)))
     return tuple(failures.values())
@@ -178,13 +201,14 @@ def _run_round(
     costs: Mapping[str, float],
     about: Mapping[str, Any],
     on_event: OnEvent,
+    engine: EngineOptions,
 ) -> list[Outcome]:
     total = workload(specs, store, work.diagnosed, costs)
 
     def tell(done: float, outcomes: Sequence[Outcome]) -> None:
-        on_event(Progress("runs", min(done, total), total))
+        on_event(Progress("runs", min(done, total), total, outcomes))
 
-    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs, about)
+    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs, about, **engine)
 
 
 def observe_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Observations:

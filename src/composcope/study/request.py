@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composcope.errors import BadInput
-from composcope.experiments.executor import missing
+from composcope.experiments.costs import missing
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.study.claim import Claim
@@ -68,6 +68,22 @@ class Work:
     wanted: dict[str, set[str]]
     done: int
     later: int
+
+
+def search_groups(request: Request) -> dict[str, str]:
+    """The search that a run belongs to, by run id, for runs of searches; a search is done by one shard."""
+    groups: dict[str, str] = {}
+    for panel in request.panels:
+        if panel.search is not None:
+            for key, specs in request.plan(panel).items():
+                for spec in specs:
+                    groups.setdefault(spec.run_id, panel.search(key, spec))
+    return groups
+
+
+def left_to_do(request: Request, store: Store) -> list[str]:
+    """Ids of the runs to do next that have not failed: none when every shard has ended."""
+    return [run_id for run_id in remaining_work(request, store).todo if not store.failed(run_id)]
 
 
 def remaining_work(request: Request, store: Store) -> Work:

@@ -3,7 +3,8 @@
 import pytest
 
 import composcope as cs
-from composcope.experiments.sweep import estimate_seconds, total_steps, with_value
+from composcope.experiments.costs import estimate_seconds, total_steps
+from composcope.experiments.sweep import with_value
 
 
 @pytest.fixture
@@ -77,3 +78,124 @@ def test_estimate_grows_with_the_number_of_steps(base):
     short = cs.Sweep(base, {"training.steps": [1000]}).specs()
     long = cs.Sweep(base, {"training.steps": [1_000_000]}).specs()
     assert 0 < sum(estimate_seconds(short)) < sum(estimate_seconds(long))
+
+
+def test_zipped_lists_go_together_and_cross_with_the_others(base):
+    sweep = cs.Sweep(base, {"seed": [0, 1]}, zip=[{"decoder.depth": [1, 2], "decoder.width": [8, 4]}])
+    assert sweep.count == 4
+    assert [(spec.seed, spec.decoder.depth, spec.decoder.width) for spec in sweep.specs()] == [
+        (0, 1, 8),
+        (0, 2, 4),
+        (1, 1, 8),
+        (1, 2, 4),
+    ]
+    with pytest.raises(cs.BadInput, match=r"decoder.depth has 2, seed has 3"):
+        cs.Sweep(base, {}, zip=[{"decoder.depth": [1, 2], "seed": [0, 1, 2]}]).specs()
+
+
+def test_several_bases(base):
+    other = {**base, "encoding": {"kind": "onehot"}}
+    specs = cs.Sweep([base, other], {"seed": [0, 1]}).specs()
+    assert [(spec.encoding.kind, spec.seed) for spec in specs] == [
+        ("bump", 0),
+        ("bump", 1),
+        ("onehot", 0),
+        ("onehot", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ({"decoder.depth": 2}, {(1, 0), (1, 1), (1, 2)}),
+        ({"decoder.depth": 2, "seed": 1}, {(1, 0), (1, 1), (1, 2), (2, 0), (2, 2)}),
+        ({"seed": [0, 2]}, {(1, 1), (2, 1)}),
+        ({"decoder.depth": {"min": 2}, "seed": {"max": 1}}, {(1, 0), (1, 1), (1, 2), (2, 2)}),
+        ({"encoding.kind": "bump", "seed": {"min": 1, "max": 1}}, {(1, 0), (1, 2), (2, 0), (2, 2)}),
+        ({"encoding.kind": {"min": 0}}, {(depth, seed) for depth in (1, 2) for seed in (0, 1, 2)}),
+    ],
+    ids=str,
+)
+def test_conditions_leave_combinations_out(condition, left, base):
+    specs = cs.Sweep(base, {"decoder.depth": [1, 2], "seed": [0, 1, 2]}, skip=[condition]).specs()
+    assert {(spec.decoder.depth, spec.seed) for spec in specs} == left
+
+
+def test_what_is_left_out_need_not_be_valid(base):
+    assert len(cs.Sweep(base, {"decoder.depth": [0, 1]}, skip=[{"decoder.depth": 0}]).specs()) == 1
+
+
+def test_a_condition_on_a_name_that_nothing_sets_is_told(base):
+    with pytest.raises(cs.BadInput, match=r"no base and no list, did you mean 'decoder.depth'"):
+        cs.Sweep(base, {"decoder.depth": [1]}, skip=[{"decoder.dpeth": 1}]).specs()
+
+
+def test_only_some_combinations_are_built(base):
+    sweep = cs.Sweep(base, {"decoder.depth": [0, 1, 2], "seed": [0, 1]})
+    assert [spec.seed for spec in sweep.specs(["decoder.depth=2"])] == [0, 1]
+    with pytest.raises(cs.BadInput, match="no base and no list"):
+        sweep.specs(["decoder.dpth=2"])
+
+
+def test_too_many_combinations_are_told_before_any_is_built(base):
+    lists = {f"training.{name}": list(range(1000)) for name in ("lr", "steps", "l1")}
+    with pytest.raises(cs.BadInput, match=r"1,000,000,000 combinations, more than 100,000: .*most = 1000000000"):
+        cs.Sweep(base, lists).specs()
+    assert len(cs.Sweep(base, {"seed": [0, 1]}, most=2).specs()) == 2
+    with pytest.raises(cs.BadInput, match="3 combinations, more than 2"):
+        cs.Sweep(base, {"seed": [0, 1, 2]}, most=2).specs()
+
+
+def test_a_file_with_everything(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text("""
+most = 20
+[[base]]
+task = {kind = "bump", size = 8}
+holdout = {kind = "square", lo = 2, hi = 5}
+encoding = {kind = "bump"}
+decoder = {kind = "mlp"}
+[[base]]
+task = {kind = "bump", size = 8}
+holdout = {kind = "square", lo = 2, hi = 5}
+encoding = {kind = "onehot"}
+decoder = {kind = "mlp"}
+[vary]
+seed = [0, 1]
+[[zip]]
+"decoder.depth" = [1, 2]
+"decoder.width" = [8, 4]
+[[skip]]
+"encoding.kind" = "onehot"
+"decoder.depth" = {min = 2}
+""")
+    sweep = cs.Sweep.from_toml(path)
+    assert sweep.count == 8
+    assert len(sweep.specs()) == 6
+    assert sweep.varied == ["seed", "decoder.depth", "decoder.width"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("most = 0\n[base]\n", "most = 0: needs a whole number"),
+        ("[base]\n[zip]\nseed = 3\n", "zip.seed = 3: needs a list"),
+        ("zip = 3\n[base]\n", r"zip = 3: write tables \[\[zip\]\]"),
+        ("skip = [1]\n[base]\n", r"write tables \[\[skip\]\]"),
+        ("base = [1]\n", r"needs a table \[base\]"),
+        ("base = []\n", r"needs a table \[base\]"),
+    ],
+)
+def test_more_bad_sweep_files_are_told(text, complaint, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(text)
+    with pytest.raises(cs.BadInput, match=complaint):
+        cs.Sweep.from_toml(path)
+
+
+def test_a_check_that_failed_is_made_again_and_one_that_passed_is_not(base, monkeypatch):
+    asked = []
+    check = cs.MLP.check
+    monkeypatch.setattr(cs.MLP, "check", lambda self, *parts: (asked.append(self.width), check(self, *parts))[1])
+    cs.Sweep(base, {"seed": [0, 1, 2], "decoder.width": [77, 78]}).specs()
+    assert sorted(asked) == [77, 78]

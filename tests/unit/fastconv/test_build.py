@@ -1,7 +1,9 @@
 """Compiling the kernels: cached, private, safe for processes building at once, and never a reason to fail."""
 
+import hashlib
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +80,58 @@ def test_no_compiler(tmp_path):
 def test_compiler_fails(tmp_path):
     warned_once(start(tmp_path, CXX="false"), "the compiler failed")
     assert list((tmp_path / "fastconv").iterdir()) == []
+
+
+@needs_kernels
+@pytest.mark.parametrize("garbage", [b"", b"\x7fELF" + bytes(5000)], ids=["empty", "torn"])
+def test_a_compiler_that_reports_success_and_writes_garbage(garbage, tmp_path):
+    made = tmp_path / "made"
+    made.write_bytes(garbage)
+    script = 'while [ "$1" != -o ]; do shift; done; cat "$0" > "$2"'
+    warned_once(start(tmp_path, CXX=shlex.join(["sh", "-c", script, str(made)])), "reported success, but")
+    assert list((tmp_path / "fastconv").iterdir()) == []
+
+
+def test_a_library_that_crashes_when_it_is_loaded(tmp_path):
+    source, library = tmp_path / "crash.c", tmp_path / "crash.so"
+    source.write_text("__attribute__((constructor)) static void crash(void) { *(volatile int*)0 = 1; }")
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    with pytest.raises(build.BuildError, match="ended with -11"):
+        build.try_out(library)
+
+
+def test_no_home(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("COMPOSCOPE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(build.BuildError, match="home" if fastconv.status().available else ""):
+        build.load()
+
+
+def test_only_the_users_own_regular_files_are_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "fastconv-x.so"
+    path.write_bytes(b"code")
+    path.with_suffix(".sha256").write_text(hashlib.sha256(b"code").hexdigest())
+    path.chmod(0o700)
+    assert build.intact(path)
+    path.chmod(0o722)
+    assert not build.intact(path)
+    path.chmod(0o700)
+    monkeypatch.setattr("os.getuid", lambda: path.stat().st_uid + 1)
+    assert not build.intact(path)
+    monkeypatch.undo()
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert not build.intact(path)
+    path.unlink()
+    path.mkdir()
+    assert not build.intact(path)
 
 
 @needs_kernels

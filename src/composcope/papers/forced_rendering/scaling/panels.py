@@ -3,7 +3,7 @@
 from composcope.papers.forced_rendering.scaling.drawing import draw_scaling
 from composcope.papers.forced_rendering.scaling.numbers import scaling
 from composcope.papers.forced_rendering.scaling.plan import cells
-from composcope.papers.forced_rendering.scaling.search import needed
+from composcope.papers.forced_rendering.scaling.search import needed, search_name
 from composcope.study.panel import Panel
 
 PANELS = (
@@ -19,5 +19,6 @@ PANELS = (
         draw=draw_scaling,
         needed=needed,
         diagnosed=False,
+        search=search_name,
     ),
 )

@@ -115,6 +115,12 @@ def needed(plan: Plan, store: Store) -> list[Spec]:
     ]
 
 
+def search_name(key: Key, spec: Spec) -> str:
+    """What the runs of one search have in common."""
+    assert isinstance(key, Cell)
+    return f"threshold of {key.kind}, size {key.size}, seed {spec.seed}"
+
+
 def searches_of(evidence: Evidence) -> tuple[Search, ...]:
     """The searches as far as the evidence goes."""
     rows = _by_cell(evidence)

@@ -1,0 +1,242 @@
+"""Commands for many runs: sweep, and status from another terminal."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, WorkersOption, app, load_plugins
+from composcope.cli.engine import (
+    DaskOption,
+    GatherOption,
+    ResourceOption,
+    ShardOption,
+    TimeLimitOption,
+    check_engine,
+    engine_options,
+    shard_of,
+)
+from composcope.errors import BadInput
+
+if TYPE_CHECKING:
+    from composcope.experiments.executor import EngineOptions
+    from composcope.experiments.journal import Journal
+    from composcope.experiments.spec import Spec
+    from composcope.experiments.store import Store
+
+# Rows of a table that are printed; files have all of them.
+MOST_ROWS = 30
+
+
+@app.command()
+def sweep(
+    sweep: Annotated[
+        Path, typer.Argument(help="TOML file: [base], a spec, or several [[base]]; [vary], [[zip]] and [[skip]].")
+    ],
+    workers: WorkersOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the summary, CSV and Parquet; by default in the store.")
+    ] = None,
+    plugin: PluginOption = None,
+    kernels: KernelsOption = "auto",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print how many runs there are and what they cost, by part.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="NAME=VALUE|ID",
+            help="Only runs with this setting, or whose id begins so; repeatable.",
+        ),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Do at most this many runs now.")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try runs again that failed; otherwise they are left out.")
+    ] = False,
+    time_limit: TimeLimitOption = None,
+    resource: ResourceOption = None,
+    dask: DaskOption = None,
+    gather: GatherOption = False,
+    shard: ShardOption = None,
+) -> None:
+    """Train every combination of the listed values; runs in the store are skipped, so rerun the command to resume.
+
+    Progress is also written to the store's logs, where `composcope status` finds it from another terminal.
+    """
+    from composcope.experiments.store import Store
+    from composcope.experiments.summary import check_writable, is_summary_of
+    from composcope.experiments.sweep import Sweep
+
+    check_engine(dask, gather, resource)
+    if out is not None and not dry_run:
+        check_writable(out)
+    load_plugins(plugin)
+    plan, part, target = Sweep.from_toml(sweep), shard_of(shard), Store(store)
+    settings = [text for text in only or [] if "=" in text]
+    prefixes = tuple(text for text in only or [] if "=" not in text)
+    specs = [spec for spec in plan.specs(settings) if not prefixes or spec.run_id.startswith(prefixes)]
+    if only and not specs:
+        raise BadInput(f"--only {' '.join(only)}: no run of the sweep is like this")
+    open_ = [spec for spec in specs if not target.has(spec.run_id)]
+    failed = [spec for spec in open_ if target.failed(spec.run_id)]
+    skipped = set() if retry_failed else {spec.run_id for spec in failed}
+    todo = [spec for spec in part.select(open_) if spec.run_id not in skipped][:limit]
+    print(f"{len(specs)} runs: {len(specs) - len(open_)} done, {len(todo)} to do", end="")
+    print(f", {len(skipped)} failed before (--retry-failed)" if skipped else "", end="")
+    print(f" in shard {part}" if shard else "")
+    if dry_run:
+        print_costs(todo, plan.varied, kernels, workers)
+        return
+    folder = out or target.folder / "summaries"
+    _warn_of_extrapolation(todo)
+    with engine_options(dask, gather, resource, time_limit, workers) as engine:
+        run_with_progress(todo, target, workers, plugin or [], kernels, title=sweep.name, engine=engine)
+    if not todo and is_summary_of(folder / f"{sweep.stem}.csv", len(specs)):
+        print(f"summary: {folder / sweep.stem}.csv")
+    else:
+        print_summary(specs, target, plan.varied, folder, sweep.stem)
+    if any(target.failed(spec.run_id) for spec in specs):
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(store: StoreOption = DEFAULT_STORE) -> None:
+    """Show what the sweeps on a store are doing, from any terminal that sees its folder."""
+    from composcope.experiments.journal import read_statuses
+    from composcope.experiments.store import Store
+    from composcope.terminal import print_table
+
+    target = Store(store)
+    ids = target.run_ids()
+    done, failed = sum(map(target.has, ids)), sum(map(target.failed, ids))
+    print(f"{store}: {done} runs done, {failed} failed")
+    statuses = read_statuses(target)
+    if not statuses:
+        print("no sweep has run on this store")
+        return
+    print_table([status.row for status in statuses[-20:]])
+    for entry in statuses[-20:]:
+        if entry.last_failure and entry.state == "running":
+            print(f"last failure of {entry.title}: {entry.last_failure}")
+
+
+def run_with_progress(
+    specs: "Sequence[Spec]",
+    store: "Store",
+    workers: int | None,
+    plugins: Sequence[Path] = (),
+    kernels: Literal["auto", "torch"] = "auto",
+    *,
+    title: str,
+    engine: "EngineOptions",
+) -> None:
+    """Do the runs with a progress bar and a log in the store; failures are printed after all were tried."""
+    from composcope.experiments.costs import workload
+    from composcope.experiments.executor import Outcome, run_all
+    from composcope.terminal import progress_bar
+
+    if not specs:
+        return
+    store.prepare()
+    total = workload(specs, store)
+    with journal_of(store, title, len(specs), total) as journal, progress_bar(f"{len(specs)} runs") as advance:
+
+        def tell(done: float, ended: Sequence[Outcome]) -> None:
+            advance(min(done, total), total)
+            journal.update(done, ended)
+
+        outcomes = run_all(specs, store, workers, plugins, kernels, tell, **engine)
+    failures = [outcome for outcome in outcomes if outcome.failure]
+    for outcome in failures:
+        print(f"error: {outcome.failure}", file=sys.stderr)
+    print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; stored in {store.folder}")
+
+
+@contextmanager
+def journal_of(store: "Store", title: str, runs: int, total: float) -> "Iterator[Journal]":
+    """The log of a sweep; its last line says how the sweep ended."""
+    from composcope.experiments.journal import Journal
+
+    journal = Journal(store, title, runs, total)
+    try:
+        yield journal
+    except KeyboardInterrupt:
+        journal.finish("interrupted")
+        raise
+    except BaseException as error:
+        journal.finish("stopped", str(error))
+        raise
+    journal.finish("finished")
+
+
+def print_costs(
+    specs: "Sequence[Spec]", varied: Sequence[str], kernels: Literal["auto", "torch"], workers: int | None
+) -> None:
+    """What the runs cost in CPU time, in all and for each value of the lists."""
+    from composcope.experiments.store import flatten
+    from composcope.terminal import duration, print_table
+
+    costs = estimated_costs(specs, kernels)
+    rows = []
+    for name in [name for name in varied if name != "seed"]:
+        parts: dict[str, list[float]] = {}
+        for spec in specs:
+            fields = flatten(spec.to_dict())
+            own = {key: value for key, value in fields.items() if key == name or key.startswith(f"{name}.")}
+            label = str(own[name]) if name in own else ", ".join(map(str, own.values()))
+            parts.setdefault(label or "-", []).append(costs[spec.run_id])
+        for label, seconds in list(parts.items())[:MOST_ROWS]:
+            rows.append({"part": f"{name} = {label}", "runs": len(seconds), "CPU time": duration(sum(seconds))})
+    total = sum(costs.values())
+    print_table([*rows, {"part": "all", "runs": len(specs), "CPU time": duration(total)}])
+    print(time_left(total, len(specs), workers))
+
+
+def print_summary(specs: "Sequence[Spec]", store: "Store", varied: Sequence[str], folder: Path, name: str) -> None:
+    """The results of a sweep, once all its runs have ended, whoever did them."""
+    from composcope.experiments.summary import summary_rows, sweep_frame, write_summary
+    from composcope.terminal import print_table
+
+    left = sum(not store.has(spec.run_id) and not store.failed(spec.run_id) for spec in specs)
+    if left:
+        print(f"{left} runs are left; the summary is written when all have ended")
+        return
+    frame = sweep_frame(store, [spec.run_id for spec in specs])
+    rows = summary_rows(frame, varied)
+    print_table(rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        print(f"... and {len(rows) - MOST_ROWS} more rows")
+    print(f"summary: {', '.join(map(str, write_summary(frame, folder, name)))}")
+
+
+def estimated_costs(specs: "Sequence[Spec]", kernels: Literal["auto", "torch"] = "auto") -> dict[str, float]:
+    """Each run's seconds on one core, by id; with a progress bar, since timing large networks takes a while."""
+    from composcope.experiments.costs import estimate_seconds
+    from composcope.terminal import progress_bar
+
+    with progress_bar("timing a few steps of each network") as advance:
+        seconds = estimate_seconds(specs, kernels, on_progress=advance)
+    return {spec.run_id: cost for spec, cost in zip(specs, seconds, strict=True)}
+
+
+def time_left(seconds: float, runs: int, workers: int | None) -> str:
+    """The estimate in words, from CPU seconds."""
+    import os
+
+    from composcope.terminal import duration
+
+    crew = workers or os.cpu_count() or 1
+    parallel = max(min(crew, runs), 1)
+    return f"about {duration(seconds / parallel)} with {crew} workers, from timing a few steps of each network"
+
+
+def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
+    from composcope.experiments.spec import warn_unless_composition
+
+    for spec in {(spec.task, spec.holdout): spec for spec in specs}.values():
+        warn_unless_composition(spec)

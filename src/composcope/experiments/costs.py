@@ -1,0 +1,77 @@
+"""What runs cost before they are done: training steps, and seconds from timing a few of them."""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from composcope.errors import RunFailed
+from composcope.experiments.jobs import DIAGNOSIS_STEPS
+from composcope.experiments.machine import using_threads
+from composcope.experiments.run import train_spec
+from composcope.experiments.spec import Spec
+from composcope.experiments.store import Store
+from composcope.fastconv import Mode, using
+
+# Networks whose step takes longer than this, in seconds, are timed over one step instead of ten.
+SLOW_STEP = 0.05
+
+
+def total_steps(spec: Spec) -> int:
+    """Training steps that the run will take."""
+    if spec.training.steps is not None:
+        return spec.training.steps
+    return spec.training.total_steps(spec.sampling.count(spec.task, spec.holdout))
+
+
+def missing(spec: Spec, store: Store, diagnosed: Collection[str] = ()) -> bool:
+    """Whether the run still has to be trained, or diagnosed."""
+    if not store.complete(spec.run_id):
+        return True
+    return spec.run_id in diagnosed and not store.has_diagnosis(spec.run_id)
+
+
+def step_cost(spec: Spec, costs: Mapping[str, float] | None) -> float:
+    """The work of one training step."""
+    return costs[spec.run_id] / total_steps(spec) if costs else 1.0
+
+
+def workload(
+    specs: Sequence[Spec], store: Store, diagnosed: Collection[str] = (), costs: Mapping[str, float] | None = None
+) -> float:
+    """The work that `run_all` will do, in the units of its `on_progress`."""
+    total = 0.0
+    for spec in specs:
+        steps = 0 if store.has(spec.run_id) else total_steps(spec)
+        steps += DIAGNOSIS_STEPS if spec.run_id in diagnosed else 0
+        total += steps * step_cost(spec, costs)
+    return total
+
+
+def estimate_seconds(
+    specs: Sequence[Spec], kernels: Mode = "auto", on_progress: Callable[[int, int], None] | None = None
+) -> list[float]:
+    """Each run's training time on one core, estimated by timing a few steps of each different network once."""
+    cost: dict[object, float] = {}
+    seconds = []
+    for index, spec in enumerate(specs):
+        network = (spec.decoder, spec.training.batch, spec.task.image_shape, spec.penalties)
+        if network not in cost:
+            with using_threads(1), using(kernels):
+                cost[network] = _seconds_per_step(spec, 1)
+                if cost[network] < SLOW_STEP:
+                    cost[network] = _seconds_per_step(spec, 10)
+        seconds.append(cost[network] * total_steps(spec))
+        if on_progress is not None:
+            on_progress(index + 1, len(specs))
+    return seconds
+
+
+def _seconds_per_step(spec: Spec, steps: int) -> float:
+    """The mean CPU time of this many steps, after one to warm up; 0 for a run that diverges within them."""
+    trial = replace(spec, training=replace(spec.training, epochs=None, steps=1 + steps, snapshots=()))
+    marks: list[float] = []
+    try:
+        train_spec(trial, on_step=lambda step, module: marks.append(time.process_time()))
+    except RunFailed:
+        return 0.0
+    return (marks[-1] - marks[0]) / steps

@@ -1,0 +1,126 @@
+"""Dask distributed as the engine of runs: a scheduler that is running, or one started here."""
+
+import logging
+import re
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from typing import Any
+
+from composcope.errors import BadInput
+from composcope.experiments.local_pool import signals_held
+from composcope.experiments.resources import Resources, local_workers
+
+LOCAL = "local"
+CONNECT_SECONDS = 10
+CLOSE_SECONDS = 3
+DASHBOARD = "127.0.0.1:8787"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that is connected: the executor for `run_all`, and what a user wants to know of it."""
+
+    executor: Executor
+    address: str
+    dashboard: str
+    workers: int
+    most_threads: int
+
+    def __str__(self) -> str:
+        text = f"Dask scheduler {self.address}, {self.workers} workers, dashboard {self.dashboard or 'not available'}"
+        if not self.workers:
+            return f"{text}; waiting for workers: dask worker {self.address} --nthreads 1"
+        if self.most_threads > 1:
+            return f"{text}; a worker does one run at a time, so start workers with --nthreads 1"
+        return text
+
+
+@contextmanager
+def connect(address: str, workers: int | None = None, resources: Resources | None = None) -> Iterator[Cluster]:
+    """The cluster at an address such as tcp://HOST:8786, or a new one for "local", which is ended afterwards."""
+    check_address(address)
+    try:
+        import distributed
+    except ImportError:
+        raise BadInput("--dask needs dask.distributed: pip install 'composcope[cluster]'") from None
+    wishes = resources or Resources()
+    with ExitStack() as closing:
+        if address == LOCAL:
+            target = closing.enter_context(_local_cluster(local_workers(workers, wishes, 10**9), wishes))
+        else:
+            target = address
+        try:
+            with signals_held():  # its threads leave an interrupt to ours
+                client = distributed.Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:  # a name that does not resolve is a ValueError
+            reason = str(error).splitlines()[0] if str(error) else "no answer"
+            raise BadInput(
+                f"--dask {address}: no Dask scheduler answers there ({reason}); start one with `dask scheduler`"
+            ) from None
+        closing.callback(_close, client)
+        yield _describe(client, wishes)
+
+
+def check_address(address: str) -> None:
+    """BadInput unless it can be the address of a scheduler, or is "local"."""
+    if address != LOCAL and not re.fullmatch(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+", address):
+        raise BadInput(f"--dask {address!r}: write tcp://HOST:PORT of a running scheduler, or local")
+
+
+def _describe(client: Any, wishes: Resources) -> Cluster:
+    workers = list(client.scheduler_info(n_workers=-1)["workers"].values())
+    for name, amount in wishes.named.items():
+        if workers and not any(worker["resources"].get(name, 0) >= amount for worker in workers):
+            raise BadInput(
+                f"no worker of {client.scheduler.address} offers {name}={amount:g};"
+                f" start workers with: dask worker ... --resources {name}={amount:g}"
+            )
+    executor = client.get_executor(pure=False, resources=dict(wishes.named) or None)
+    threads = max((worker["nthreads"] for worker in workers), default=1)
+    with suppress(Exception):  # a scheduler without bokeh has no dashboard
+        return Cluster(executor, client.scheduler.address, client.dashboard_link or "", len(workers), threads)
+    return Cluster(executor, client.scheduler.address, "", len(workers), threads)
+
+
+@contextmanager
+def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
+    """A scheduler and workers of one thread each on this machine, reachable from this machine only."""
+    import dask.config
+    import psutil
+    from distributed import LocalCluster
+
+    resource_tracker.ensure_running()  # Python's own helper process, which must not be among those to end
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    # A run whose worker died comes back at once, and is tried alone; Dask would try it with others three times.
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        try:
+            with signals_held():
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=wishes.threads,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=DASHBOARD,
+                    resources=dict(wishes.named) or None,
+                    memory_limit=0,
+                    silence_logs=logging.CRITICAL,
+                )
+            try:
+                yield cluster
+            finally:
+                with signals_held(), suppress(Exception):
+                    cluster.close(timeout=CLOSE_SECONDS)
+        finally:
+            for process in psutil.Process().children(recursive=True):
+                if process.pid not in before:
+                    with suppress(psutil.Error):
+                        process.send_signal(signal.SIGKILL)
+
+
+def _close(client: Any) -> None:
+    with signals_held(), suppress(Exception):  # the scheduler may be gone
+        client.close(timeout=CLOSE_SECONDS)
