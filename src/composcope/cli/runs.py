@@ -1,6 +1,6 @@
 """Commands that train one run, list runs and show one: run, list, show."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
