@@ -1,6 +1,6 @@
 """The command line: parse, delegate, print. Torch is imported only where work begins, so that --help is instant."""
 
-from composcope.cli import decoders, runs, studies  # noqa: F401  (these enter their commands by being imported)
+from composcope.cli import decoders, runs, runs_compared, starting, studies  # noqa: F401  (these enter their commands by being imported)
 from composcope.cli.app import app, main
 
 __all__ = ["app", "main"]

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, WorkersOption, app, load_plugins
+from composcope.cli.app import (
+    DEFAULT_STORE,
+    JsonOption,
+    KernelsOption,
+    PluginOption,
+    StoreOption,
+    WorkersOption,
+    app,
+    complete_run_ids,
+    load_plugins,
+    print_json,
+)
+from composcope.cli.groups import LOOK, TRAIN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +28,7 @@ if TYPE_CHECKING:
     from composcope.experiments.store import Store
 
 
-@app.command()
+@app.command(rich_help_panel=TRAIN, short_help="Train one run, or load it if the store has it.")
 def run(
     spec: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
     set_: Annotated[
@@ -57,9 +69,9 @@ def run(
     _print_measures(result.measures)
 
 
-@app.command()
+@app.command(rich_help_panel=TRAIN, short_help="Train every combination of listed values; can be resumed.")
 def sweep(
-    sweep: Annotated[Path, typer.Argument(help="TOML file with a table [base], a spec, and a table [vary] of lists.")],
+    sweep: Annotated[Path, typer.Argument(help="TOML file with a table base, a spec, and a table vary of lists.")],
     workers: WorkersOption = None,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
@@ -85,13 +97,16 @@ def sweep(
         raise typer.Exit(1)
 
 
-@app.command(name="list")
-def list_(store: StoreOption = DEFAULT_STORE) -> None:
+@app.command(name="list", rich_help_panel=LOOK, short_help="List a store's runs and their main results.")
+def list_(store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
     """List the runs of a store: the settings in which they differ, and the main results."""
     from composcope.experiments.store import Store
     from composcope.terminal import print_table
 
     frame = Store(store).frame(verify=True)
+    if as_json:
+        print_json(frame.to_dict("records"))
+        return
     if frame.empty:
         print(f"no runs in {store}")
         return
@@ -100,13 +115,17 @@ def list_(store: StoreOption = DEFAULT_STORE) -> None:
         print(f"{row.status} {row.run_id}: {row.problem}")
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK, short_help="Show one run: spec, split, images, measures, provenance.")
 def show(
-    run_id: Annotated[str, typer.Argument(help="The run's id, or its first digits.")],
+    run_id: Annotated[str, typer.Argument(help="The run's id, or its first digits.", autocompletion=complete_run_ids)],
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show one run: its spec, its split's certificate, measures, curve and provenance."""
+    """Show one run: its spec, its split's certificate, held-out images, measures, curve and provenance.
+
+    The images are drawn where the terminal has colours.
+    """
     from composcope.experiments.spec import Spec
     from composcope.experiments.store import Store
     from composcope.holdouts import split
@@ -115,6 +134,11 @@ def show(
     target = Store(store)
     full_id = target.find(run_id)
     record = target.record(full_id, verify=True)
+    if as_json:
+        print_json(record)
+        if record.status != "done":
+            raise typer.Exit(1)
+        return
     print(f"run {full_id}: {record.status}" + (f", {record.problem}" if record.problem else ""))
     if record.status == "damaged":
         raise typer.Exit(1)
@@ -123,10 +147,28 @@ def show(
     print(f"split: {split(spec.task, spec.holdout).certificate}")
     if record.status == "failed":
         raise typer.Exit(1)
+    _print_images(target, full_id)
     _print_measures(record.measures)
     curve = target.curve(full_id)
     print(f"loss: {curve['loss'].iloc[0]:.3g} in epoch 1, {curve['loss'].iloc[-1]:.3g} in epoch {len(curve)}")
     print("\n".join(f"{name}: {value}" for name, value in record.provenance.items()))
+
+
+def _print_images(store: "Store", run_id: str) -> None:
+    """Held-out images, the true ones above those that the run draws, if the terminal can show them."""
+    from composcope.experiments.run import load
+    from composcope.terminal import can_draw, print_images
+
+    if not can_draw():
+        return
+    run = load(store, run_id)
+    heldout = run.split.mask.nonzero()[:, 0]
+    if not run.draws or not len(heldout):
+        return
+    # One in the middle of each quarter of the held-out combinations, in grid order.
+    rows = heldout[[(2 * part + 1) * len(heldout) // 8 for part in range(4)]].unique()
+    print("held-out images: true above, drawn below")
+    print_images([run.truth[rows].numpy(), run.draw()[rows].numpy()])
 
 
 def run_with_progress(
