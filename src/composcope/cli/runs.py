@@ -156,17 +156,16 @@ def show(
 
 def _print_images(store: "Store", run_id: str) -> None:
     """Held-out images, the true ones above those that the run draws, if the terminal can show them."""
+    from composcope.experiments.display import shown_rows
     from composcope.experiments.run import load
     from composcope.terminal import can_draw, print_images
 
     if not can_draw():
         return
     run = load(store, run_id)
-    heldout = run.split.mask.nonzero()[:, 0]
-    if not run.draws or not len(heldout):
+    if not run.draws or not run.split.mask.any():
         return
-    # One in the middle of each quarter of the held-out combinations, in grid order.
-    rows = heldout[[(2 * part + 1) * len(heldout) // 8 for part in range(4)]].unique()
+    rows = shown_rows(run, 4)
     print("held-out images: true above, drawn below")
     print_images([run.truth[rows].numpy(), run.draw()[rows].numpy()])
 
