@@ -9,16 +9,31 @@ from __future__ import annotations
 import difflib
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
+from dataclasses import dataclass as plain_dataclass
 from functools import cache
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from types import UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BeforeValidator, ConfigDict, GetCoreSchemaHandler, TypeAdapter
 from pydantic.dataclasses import dataclass
-from pydantic_core import CoreSchema, core_schema
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticUndefined, core_schema
 
 C = TypeVar("C", bound="Component")
 
+# The roles in the order of a spec.
+ROLES = ("task", "holdout", "encoding", "decoder", "sampling", "penalty")
 # Strict, so that a typing error such as depth = "4" or depth = true is refused instead of converted.
 CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False, strict=True)
 
@@ -134,6 +149,66 @@ def register(kind: str) -> Callable[[type[C]], type[C]]:
         return value
 
     return enter
+
+
+@plain_dataclass(frozen=True)
+class FieldDescription:
+    """A field as a user writes it; `default` is None if it must be given."""
+
+    name: str
+    type: str
+    default: str | None
+
+
+@plain_dataclass(frozen=True)
+class Description:
+    """A registered component: its role and kind, its class, what it is in one sentence, and its fields."""
+
+    role: str
+    kind: str
+    name: str
+    summary: str
+    fields: tuple[FieldDescription, ...]
+
+
+def describe() -> list[Description]:
+    """Every registered component, by role.
+
+    >>> import composcope as cs
+    >>> _ = cs.CNN, cs.Square  # loads them
+    >>> [entry.fields[0] for entry in describe() if entry.kind == "square"]
+    [FieldDescription(name='lo', type='float', default=None)]
+    """
+    roles = sorted(Component.__subclasses__(), key=lambda role: ROLES.index(role.__name__.lower()))
+    return [_description(cls) for role in roles for cls in role.kinds.values()]
+
+
+def _description(cls: type[Component]) -> Description:
+    summary = (cls.__doc__ or "").strip().partition("\n\n")[0]
+    hints = get_type_hints(cls)
+    described = tuple(
+        FieldDescription(field.name, _type_text(hints[field.name]), _default_text(field))
+        for field in fields(cls)  # type: ignore[arg-type]  # every registered component is a dataclass
+    )
+    return Description(cls.role.__name__.lower(), cls.kind, cls.__name__, " ".join(summary.split()), described)
+
+
+def _type_text(hint: Any) -> str:
+    """A type as one would write it: `int | None`, `'dark' | 'bright'`, `tuple[int, ...]`."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return " | ".join(map(_type_text, inner))
+    if origin is Literal:
+        return " | ".join(map(repr, inner))
+    name = "None" if hint is type(None) else "..." if hint is ... else getattr(hint, "__name__", str(hint))
+    return f"{name}[{', '.join(map(_type_text, inner))}]" if inner else name
+
+
+def _default_text(field: Any) -> str | None:
+    default = field.default
+    if isinstance(default, FieldInfo):
+        default = default.get_default(call_default_factory=True)
+    return None if default is MISSING or default is PydanticUndefined else repr(default)
 
 
 def plain(value: Any, defaults: bool = True) -> dict[str, Any]:

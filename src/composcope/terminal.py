@@ -5,8 +5,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console
+
+# Pixels of an image that a line of the terminal shows at most: four images fit into 80 columns.
+WIDEST = 16
 # Without a terminal (a log file, a pipe) a line is printed after this many seconds, and then every so often.
 FIRST_LINE, NEXT_LINES = 5.0, 30.0
 # Characters that a terminal or a browser acts on instead of showing: controls but for tab and line feed, marks that
@@ -83,6 +89,48 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def can_draw() -> bool:
+    """Whether standard output is a terminal with colours and Unicode, which is what `print_images` needs."""
+    from rich.console import Console
+
+    console = Console()
+    unicode = (console.encoding or "").startswith("utf")
+    return console.is_terminal and console.color_system in ("256", "truecolor") and not console.no_color and unicode
+
+
+def print_images(rows: "Sequence[np.ndarray]", console: "Console | None" = None) -> None:
+    """Images in the terminal, two pixels to a character; each row is an array (n, channels, height, width) in [0, 1].
+
+    Images of more than `WIDEST` pixels are shown smaller, every so many pixels averaged.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    console = console or Console()
+    for images in rows:
+        small = [_smaller(image) for image in images]
+        lines = Text()
+        for top in range(0, len(small[0]), 2):
+            for image in small:
+                for upper, lower in zip(image[top], image[min(top + 1, len(image) - 1)], strict=True):
+                    lines.append("▀", style=f"rgb({upper}) on rgb({lower})")
+                lines.append("  ")
+            lines.append("\n")
+        console.print(lines)
+
+
+def _smaller(image: "np.ndarray") -> list[list[str]]:
+    """The image as rows of "red,green,blue", reduced to at most `WIDEST` pixels a side."""
+    channels, height, width = image.shape
+    step = -(-max(height, width) // WIDEST)
+    cut = image[:, : height // step * step, : width // step * step]
+    mean = cut.reshape(channels, height // step, step, width // step, step).mean(axis=(2, 4)).clip(0, 1)
+    colours = mean if channels == 3 else mean[:1].repeat(3, axis=0)
+    return [
+        [",".join(str(round(255 * float(c))) for c in pixel) for pixel in row] for row in colours.transpose(1, 2, 0)
+    ]
 
 
 def print_table(rows: Sequence[Mapping[Any, object]]) -> None:

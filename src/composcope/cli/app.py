@@ -1,5 +1,6 @@
 """What the commands share: the program, common options, exit codes."""
 
+import json
 import logging
 import os
 import sys
@@ -10,16 +11,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from composcope.cli.groups import WELCOME, GroupedCommands
 from composcope.cli.interrupt import interruptible
 from composcope.errors import BadInput, ComposcopeError
 from composcope.terminal import shown
 
 app = typer.Typer(
-    help="Does this generative decoder compose? Train, withhold, measure, explain.\n\n"
-    "To start: composcope run examples/bump_cnn.toml",
-    rich_markup_mode=None,
+    cls=GroupedCommands,
+    help="Does this generative decoder compose? Train, withhold, measure, explain.",
+    epilog="Exit codes: 0 success, 1 a run failed, 2 wrong usage, 130 interrupted.",
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -33,9 +36,11 @@ KernelsOption = Annotated[
     Literal["auto", "torch"],
     typer.Option(help="auto: compiled convolutions where they are faster; torch: PyTorch's."),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for other programs instead of text.")]
 DEFAULT_STORE = Path("runs")
 INTERRUPTED = 130
 INTERRUPTED_TEXT = "interrupted; finished runs are stored, rerun the same command to resume"
+RUN_ID_LENGTH = 16
 
 
 def _version(wanted: bool) -> None:
@@ -48,10 +53,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-) -> None: ...
+) -> None:
+    if context.invoked_subcommand is None:
+        print(WELCOME)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -99,6 +107,19 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     print(f"warning: {shown(message)}", file=sys.stderr)
+
+
+def complete_run_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """Run ids that the shell offers on TAB, from the names of folders, since opening a store takes a second."""
+    folder = Path(context.params.get("store") or DEFAULT_STORE)
+    return sorted(path.name for path in folder.glob(f"{incomplete}*") if len(path.name) == RUN_ID_LENGTH)
+
+
+def print_json(data: Any) -> None:
+    """Plain data as JSON; a number that is not finite becomes null."""
+    from composcope.plain import to_plain
+
+    print(json.dumps(to_plain(data, {}), indent=2, allow_nan=False))
 
 
 def load_plugins(paths: Sequence[Path] | None) -> None:

@@ -1,4 +1,4 @@
-"""Commands about decoders, diagnose and measure; and doctor, about the machine."""
+"""Commands about decoders: diagnose and measure."""
 
 import sys
 from pathlib import Path
@@ -6,17 +6,28 @@ from typing import Annotated, Literal
 
 import typer
 
-from composcope.cli.app import DEFAULT_STORE, PluginOption, StoreOption, app, load_plugins
+from composcope.cli.app import (
+    DEFAULT_STORE,
+    JsonOption,
+    PluginOption,
+    StoreOption,
+    app,
+    complete_run_ids,
+    load_plugins,
+    print_json,
+)
+from composcope.cli.groups import DIAGNOSE
 from composcope.errors import BadInput, ComposcopeError
 from composcope.terminal import shown
 
 
-@app.command()
+@app.command(rich_help_panel=DIAGNOSE, short_help="Report whether a decoder composes, and why: a run, or your own.")
 def diagnose(
     decoder: Annotated[
         str,
         typer.Argument(
-            help="A run's id, or path/file.py:function that returns your own module; that file's code is run."
+            help="A run's id, or path/file.py:function that returns your own module; that file's code is run.",
+            autocompletion=complete_run_ids,
         ),
     ],
     spec: Annotated[Path | None, typer.Option(help="For a module: TOML file with task, holdout and encoding.")] = None,
@@ -33,6 +44,7 @@ def diagnose(
     draws: Annotated[int, typer.Option(min=1, help="Images per combination, for a module that is random.")] = 1,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Report whether a decoder composes, and why: a run of the store, or any PyTorch module from codes to images."""
     from composcope.diagnosis import diagnose as diagnose_module
@@ -69,17 +81,22 @@ def diagnose(
             diagnosis = run.diagnose(on_progress=advance, draws=draws, only=only)
             samples = run_samples(run)
             title, settings = f"Run {run.run_id}", run.spec
-    print(shown(diagnosis.summary()))
+    if as_json:
+        print_json(diagnosis.numbers())
+    else:
+        print(shown(diagnosis.summary()))
     if out is not None:
         save_diagnosis(diagnosis, out)
         page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings, samples)
-        print(f"saved in {out}; to look at: {page}")
+        if not as_json:
+            print(f"saved in {out}; to look at: {page}")
 
 
-@app.command()
+@app.command(rich_help_panel=DIAGNOSE, short_help="Diagnose stored runs and keep the diagnoses with them.")
 def measure(
     run_ids: Annotated[
-        list[str] | None, typer.Argument(help="Runs to diagnose, by id; by default all finished runs.")
+        list[str] | None,
+        typer.Argument(help="Runs to diagnose, by id; by default all finished runs.", autocompletion=complete_run_ids),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
@@ -110,12 +127,3 @@ def measure(
         print(f"run {run_id}: " + (f"{verdict.kind}{score}" if verdict else "nothing is held out"))
     if failed:
         raise typer.Exit(1)
-
-
-@app.command()
-def doctor(store: StoreOption = DEFAULT_STORE) -> None:
-    """Report what is installed, what this machine offers and whether results can be stored."""
-    from composcope.experiments.doctor import findings
-
-    for name, finding in findings(store).items():
-        print(f"{name}: {finding}")

@@ -2,14 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, app, load_plugins
+from composcope.cli.app import (
+    DEFAULT_STORE,
+    JsonOption,
+    KernelsOption,
+    PluginOption,
+    StoreOption,
+    app,
+    complete_run_ids,
+    load_plugins,
+    print_json,
+)
+from composcope.cli.groups import LOOK, TRAIN
+
+if TYPE_CHECKING:
+    from composcope.experiments.store import Store
 
 
-@app.command()
+@app.command(rich_help_panel=TRAIN, short_help="Train one run, or load it if the store has it.")
 def run(
     spec: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
     set_: Annotated[
@@ -51,14 +65,17 @@ def run(
     _print_measures(result.measures)
 
 
-@app.command(name="list")
-def list_(store: StoreOption = DEFAULT_STORE) -> None:
+@app.command(name="list", rich_help_panel=LOOK, short_help="List a store's runs and their main results.")
+def list_(store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
     """List the runs of a store: the settings in which they differ, and the main results."""
     from composcope.experiments.store import Store
     from composcope.terminal import print_table, progress_bar, shown
 
     with progress_bar("reading runs") as advance:
         records = Store(store).records(verify=True, on_progress=advance)
+    if as_json:
+        print_json([record.row() for record in records])
+        return
     if not records:
         print(f"no runs in {store}")
         return
@@ -68,13 +85,17 @@ def list_(store: StoreOption = DEFAULT_STORE) -> None:
             print(f"{record.status} {record.run_id}: {shown(record.problem)}")
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK, short_help="Show one run: spec, split, images, measures, provenance.")
 def show(
-    run_id: Annotated[str, typer.Argument(help="The run's id, or its first digits.")],
+    run_id: Annotated[str, typer.Argument(help="The run's id, or its first digits.", autocompletion=complete_run_ids)],
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show one run: its spec, its split's certificate, measures, curve and provenance."""
+    """Show one run: its spec, its split's certificate, held-out images, measures, curve and provenance.
+
+    The images are drawn where the terminal has colours.
+    """
     import tomli_w
 
     from composcope.experiments.store import Store
@@ -84,6 +105,11 @@ def show(
     target = Store(store)
     full_id = target.find(run_id)
     record, certificate = target.certified(full_id)
+    if as_json:
+        print_json(record)
+        if record.status != "done":
+            raise typer.Exit(1)
+        return
     print(f"run {full_id}: {record.status}" + (f", {shown(record.problem)}" if record.problem else ""))
     if record.status == "damaged":
         raise typer.Exit(1)
@@ -91,10 +117,27 @@ def show(
     print(f"split: {shown(certificate) or 'not known; is a --plugin missing?'}")
     if record.status == "failed":
         raise typer.Exit(1)
+    _print_images(target, full_id)
     _print_measures(record.measures)
     losses = target.losses(full_id)
     print(f"loss: {losses[0]:.3g} in epoch 1, {losses[-1]:.3g} in epoch {len(losses)}")
     print("\n".join(shown(f"{name}: {value}") for name, value in record.provenance.items() if name != "split"))
+
+
+def _print_images(store: "Store", run_id: str) -> None:
+    """Held-out images, the true ones above those that the run draws, if the terminal can show them."""
+    from composcope.experiments.display import shown_rows
+    from composcope.experiments.run import load
+    from composcope.terminal import can_draw, print_images
+
+    if not can_draw():
+        return
+    run = load(store, run_id)
+    if not run.draws or not run.split.mask.any():
+        return
+    rows = shown_rows(run, 4)
+    print("held-out images: true above, drawn below")
+    print_images([run.truth[rows].numpy(), run.draw()[rows].numpy()])
 
 
 def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

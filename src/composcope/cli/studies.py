@@ -10,12 +10,15 @@ import typer
 
 from composcope.cli.app import (
     DEFAULT_STORE,
+    JsonOption,
     KernelsOption,
     PluginOption,
     StoreOption,
     WorkersOption,
     app,
+    complete_run_ids,
     load_plugins,
+    print_json,
 )
 from composcope.cli.engine import (
     DaskOption,
@@ -27,6 +30,7 @@ from composcope.cli.engine import (
     engine_options,
     shard_of,
 )
+from composcope.cli.groups import LOOK, REPRODUCE
 from composcope.cli.sweeps import journal_of, time_left
 
 if TYPE_CHECKING:
@@ -63,7 +67,7 @@ STAGES = {
 }
 
 
-@app.command()
+@app.command(rich_help_panel=REPRODUCE, short_help="List the studies that reproduce can run.")
 def studies(plugin: PluginOption = None) -> None:
     """List the studies that `reproduce` can run: built in, installed, or from a plugin file."""
     from composcope.study.study import studies as known_studies
@@ -76,7 +80,7 @@ def studies(plugin: PluginOption = None) -> None:
             print(f"  --preset {preset.name}: {preset.about}")
 
 
-@app.command()
+@app.command(rich_help_panel=REPRODUCE, short_help="Train what the figures need, draw, judge claims, report.")
 def reproduce(
     figures: FiguresArgument = None,
     study: StudyOption = None,
@@ -154,7 +158,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(rich_help_panel=REPRODUCE, short_help="Print the ledger of a study's claims; trains nothing.")
 def claims(
     study: StudyOption = None,
     preset: PresetOption = None,
@@ -165,6 +169,7 @@ def claims(
         typer.Option(help="Judge these evidence.json files together instead of a store; may be repeated."),
     ] = None,
     plugin: PluginOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print the ledger of a study's claims from a store's runs or from evidence files; nothing is trained."""
     from composcope.experiments.store import Store
@@ -184,10 +189,13 @@ def claims(
         with _EventPrinter() as printer:
             observed = observe_claims(request, RunCache(Store(store)), printer)
         ledger = judge_observations(request.study, request.preset, observed, request.claims)
-    _print_ledger(ledger)
+    if as_json:
+        print_json(ledger.to_data())
+    else:
+        _print_ledger(ledger)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK, short_help="Write the report of a store as one HTML file.")
 def report(
     study: StudyOption = None,
     preset: PresetOption = None,
@@ -210,9 +218,12 @@ def report(
         print(f"report: {write_report(reproduction, out, advance)}")
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK, short_help="Write a page to drag a point over the latent plane.")
 def explore(
-    run_ids: Annotated[list[str], typer.Argument(help="Runs by id, or its first digits; several to compare.")],
+    run_ids: Annotated[
+        list[str],
+        typer.Argument(help="Runs by id, or its first digits; several to compare.", autocompletion=complete_run_ids),
+    ],
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option(help="The page to write, one HTML file.")] = Path("explore.html"),
     plugin: PluginOption = None,

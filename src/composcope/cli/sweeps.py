@@ -19,6 +19,7 @@ from composcope.cli.engine import (
     engine_options,
     shard_of,
 )
+from composcope.cli.groups import TRAIN
 from composcope.errors import BadInput
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 30
 
 
-@app.command()
+@app.command(rich_help_panel=TRAIN, short_help="Train every combination of listed values; can be resumed.")
 def sweep(
     sweep: Annotated[
         Path, typer.Argument(help="TOML file: [base], a spec, or several [[base]]; [vary], [[zip]] and [[skip]].")
@@ -104,7 +105,7 @@ def sweep(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(rich_help_panel=TRAIN, short_help="Show how far the sweeps of a store are, from another terminal.")
 def status(store: StoreOption = DEFAULT_STORE) -> None:
     """Show what the sweeps on a store are doing, from any terminal that sees its folder."""
     from composcope.experiments.journal import read_statuses

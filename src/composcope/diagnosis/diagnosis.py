@@ -1,7 +1,7 @@
 """The result of a diagnosis, as a value."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from composcope.diagnosis.errors import Errors
 from composcope.diagnosis.kernels import KernelReport
@@ -9,6 +9,9 @@ from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.diagnosis.superposition import SuperpositionReport
 from composcope.measures.complexity import Complexity
 from composcope.verdict import Verdict
+
+if TYPE_CHECKING:
+    from composcope.diagnosis.drawing import Axes
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Diagnosis:
     notes: dict[str, str] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        verdict = self.verdict.kind if self.verdict else "no verdict"
+        return f"Diagnosis({verdict!r}, {self.heldout} of {self.points} combinations held out; see summary())"
+
     def summary(self) -> str:
         """The verdict and the reasons as text for a terminal."""
         from composcope.diagnosis.summary import summary
@@ -47,3 +54,14 @@ class Diagnosis:
         from composcope.diagnosis.tables import numbers
 
         return numbers(self)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """What the held-out and the seen images are, class by class; returns the matplotlib axes."""
+        from composcope.diagnosis.drawing import draw_shares
+
+        return draw_shares(self, ax)
+
+    def _repr_html_(self) -> str:
+        from composcope.diagnosis.display import diagnosis_html
+
+        return diagnosis_html(self)

@@ -28,6 +28,8 @@ from composcope.training import OnEpoch, OnStep, Trained, Weights, train
 if TYPE_CHECKING:
     import pandas as pd
 
+    from composcope.experiments.drawing import Axes
+
 log = logging.getLogger(__name__)
 
 # Measures made at the end of every run, with the version of their definition.
@@ -235,6 +237,22 @@ class Run:
             draws=draws,
             only=only,
         )
+
+    # To look at
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Held-out images, true above drawn; of seen ones if nothing is held out. Returns the matplotlib axes."""
+        from composcope.experiments.display import shown_rows
+        from composcope.experiments.drawing import draw_images
+
+        rows = shown_rows(self)
+        labels = [", ".join(f"{value:g}" for value in point) for point in self.split.latents[rows].tolist()]
+        return draw_images(self.truth[rows], self.draw()[rows], labels, ax)
+
+    def _repr_html_(self) -> str:
+        from composcope.experiments.display import run_html
+
+        return run_html(self)
 
     def _measure_error(self) -> dict[str, float | None]:
         values: dict[str, float | None] = {}

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import tomli_w
 from pydantic import BeforeValidator, Field, ValidationError
@@ -26,6 +26,9 @@ from composcope.penalties import Penalty
 from composcope.sampling import Draws, Sampling
 from composcope.tasks.base import Task
 from composcope.training import Training
+
+if TYPE_CHECKING:
+    from composcope.experiments.drawing import Axes
 
 T = TypeVar("T")
 
@@ -102,6 +105,18 @@ class Spec:
             raise BadInput(str(error)) from None
         except RecursionError:
             raise BadInput("the spec is nested too deeply") from None
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """The seen and the held-out combinations of the first two factors; returns the matplotlib axes."""
+        from composcope.experiments.drawing import draw_split
+
+        parts = split(self.task, self.holdout)
+        return draw_split(self.task.factors, parts.latents, parts.mask, ax)
+
+    def _repr_html_(self) -> str:
+        from composcope.experiments.display import spec_html
+
+        return spec_html(self)
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.to_dict())

@@ -7,7 +7,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
+from matplotlib.axes import Axes as Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, SubFigure

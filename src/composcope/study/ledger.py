@@ -3,12 +3,15 @@
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from composcope.study.claim import Bounds, Claim, Excluded, Part
 from composcope.study.observations import Observation, Observations
 from composcope.study.preset import AUTHORS_SETTING, Preset
 from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
+
+if TYPE_CHECKING:
+    from composcope.study.drawing import Axes
 
 FEWEST_SEEDS = 3
 NO_RUN = "no eligible run"
@@ -99,6 +102,9 @@ class Ledger:
     judgements: tuple[Judgement, ...]
     machines: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Ledger({self.study!r}, preset {self.preset.name!r}, {self.summary()})"
+
     def counts(self) -> dict[str, int]:
         """How many claims have each outcome: what holds first, undetermined last."""
         order = {True: 0, False: 1, None: 2}
@@ -175,6 +181,17 @@ class Ledger:
         for judgement in self.judgements:
             lines += _claim_lines(judgement)
         return "\n".join(lines) + "\n"
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Every claim and its outcome; returns the matplotlib axes."""
+        from composcope.study.drawing_ledger import draw_ledger
+
+        return draw_ledger(self, ax)
+
+    def _repr_html_(self) -> str:
+        from composcope.study.display import ledger_html
+
+        return ledger_html(self)
 
 
 def _claim_lines(judgement: Judgement) -> list[str]:

@@ -1,0 +1,68 @@
+"""How the documentation site is built: `make docs`."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+import composcope
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+
+project = "composcope"
+author = "The composcope developers"
+project_copyright = "The composcope developers"
+version = release = composcope.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "mathml",
+    "pages_outside",
+]
+exclude_patterns = ["_build", "_extensions"]
+nitpicky = False
+
+# Pages are Markdown; formulas are $...$ and $$...$$.
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+
+# The reference is made from docstrings, which are Markdown-like plain text.
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_default_options = {"exclude-members": "__init__,__new__,__weakref__"}
+
+html_theme = "furo"
+html_title = f"composcope {version}"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path = ["_live"]
+html_show_sphinx = False
+html_copy_source = False
+templates_path = []
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#2f4d80", "color-brand-content": "#2f5fa8"},
+    "dark_css_variables": {"color-brand-primary": "#9dbcf0", "color-brand-content": "#9dbcf0"},
+    "top_of_page_buttons": [],
+}
+
+
+def setup(app):
+    """A page that index.md does not name is listed under "More", so that a new page needs no second edit."""
+
+    def add_pages(app, name, source):
+        if name == "index":
+            named = set(re.findall(r"^\s*(?:.*<)?([\w/.-]+)>?\s*$", source[0], re.MULTILINE))
+            rest = sorted(path.stem for path in DOCS.glob("*.md") if path.stem not in named | {"index"})
+            source[0] = source[0].replace("PAGES-NOT-NAMED-ABOVE", "\n".join(rest))
+
+    app.connect("source-read", add_pages)
