@@ -71,6 +71,7 @@ HOLDOUTS = [
     cs.Square(0, 2) | cs.Corner(5),
     cs.Square(0, 4) & cs.Interval("y", 1, 6, closed="left"),
     ~cs.Square(1, 6),
+    cs.Combinations([(3, 3), (4, 2)]),
 ]
 
 CODINGS = [

@@ -17,6 +17,7 @@ from .experiments.sweep import Sweep
 from .factors import Factor
 from .holdouts import (
     Box,
+    Combinations,
     Complement,
     Corner,
     Cross,
@@ -27,9 +28,11 @@ from .holdouts import (
     Split,
     Square,
     Union,
+    as_holdout,
     split,
 )
 from .penalties import Entropy, Penalty, Variance
+from .report.diagnosis_page import write_diagnosis_page
 from .sampling import Draws, Everything, Sampling, Stripes
 from .study.claim import Claim, Part
 from .study.effects import difference, of_runs
@@ -55,6 +58,7 @@ __all__ = [
     "BumpTask",
     "Circle",
     "Claim",
+    "Combinations",
     "Complement",
     "ComposcopeError",
     "Corner",
@@ -108,6 +112,7 @@ __all__ = [
     "Union",
     "Variance",
     "__version__",
+    "as_holdout",
     "diagnose",
     "difference",
     "load_diagnosis",
@@ -121,6 +126,7 @@ __all__ = [
     "split",
     "studies",
     "train",
+    "write_diagnosis_page",
 ]
 
 __version__: str

@@ -73,10 +73,9 @@ def confusions(verdict: Verdict) -> list[str]:
         wrong = counts[:, :-1].clone()
         wrong.fill_diagonal_(0)
         true, shown = divmod(int(wrong.argmax()), wrong.shape[1])
-        values = verdict.values[name]
         lines.append(
-            f"{name}: {values[true]:g} is shown as {values[shown]:g} in {int(wrong[true, shown])} of "
-            f"{int(counts[true].sum())} images"
+            f"{name}: {verdict.label(name, true)} is shown as {verdict.label(name, shown)} in "
+            f"{int(wrong[true, shown])} of {int(counts[true].sum())} images"
         )
     return lines
 
@@ -91,6 +90,6 @@ def broken_pairs(verdict: Verdict) -> list[str]:
         broken = known & (shares.nan_to_num(1.0) < 0.5)
         if broken.any() and 2 * int(broken.sum()) < int(known.sum()):
             for a, b in broken.nonzero().tolist():
-                pair = f"{first} {verdict.values[first][a]:g} with {second} {verdict.values[second][b]:g}"
+                pair = f"{first} {verdict.label(first, a)} with {second} {verdict.label(second, b)}"
                 found.append((shares[a, b].item(), f"{pair} ({percent(shares[a, b].item())} right)"))
     return [text for _, text in sorted(found)[:MOST_LISTED]]

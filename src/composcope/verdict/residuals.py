@@ -14,6 +14,7 @@ from composcope.factors import Factor
 from composcope.verdict.additive import AdditiveModel, fit_additive
 from composcope.verdict.defect import MOST_IMAGES, Defect, fit_defect
 from composcope.verdict.oracles import Images, neighbours, nonnegative_weights
+from composcope.verdict.pictures import Pictures
 
 # Bytes of true images that go through the defect at a time.
 CHUNK_BYTES = 64_000_000
@@ -33,11 +34,11 @@ class World:
     """
 
     outputs: Images
-    truth: Images
+    truth: Pictures
     index: Int[Tensor, "n factors"]
     seen: Bool[Tensor, "n"]
     factors: Sequence[Factor]
-    cross: Images | None
+    cross: Pictures | None
     candidates: Int[Tensor, "m"]
     free_scale: bool
     defect: Defect
@@ -47,11 +48,11 @@ class World:
 
 def world_of(
     outputs: Images,
-    truth: Images,
+    truth: Pictures,
     index: Int[Tensor, "n factors"],
     seen: Bool[Tensor, "n"],
     factors: Sequence[Factor],
-    cross: Images | None,
+    cross: Pictures | None,
     candidates: Int[Tensor, "m"],
 ) -> World:
     """Fit the decoder's defect and its main effects on seen points."""
@@ -65,7 +66,7 @@ def world_of(
     return World(outputs, truth, index, seen, factors, cross, candidates, free_scale, defect, additive, floor)
 
 
-def scaling_axes(truth: Images, index: Int[Tensor, "n factors"]) -> list[int]:
+def scaling_axes(truth: Pictures, index: Int[Tensor, "n factors"]) -> list[int]:
     """Factors along which images differ in scale alone, judged by the first two points that differ in nothing else."""
     axes = []
     for axis in range(index.shape[1]):
