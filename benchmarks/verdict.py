@@ -9,6 +9,7 @@ import argparse
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import torch
 from diagnosis import peak_memory
@@ -29,7 +30,7 @@ class Decoder(nn.Module):
         self.dense = nn.Sequential(nn.Linear(code, 256), nn.ReLU(), nn.Linear(256, 1024), nn.ReLU())
         widths = (64, 64, 32, 32)
         layers: list[nn.Module] = []
-        for inner, outer in zip(widths[:-1], widths[1:], strict=True):
+        for inner, outer in pairwise(widths):
             layers += [nn.ConvTranspose2d(inner, outer, 4, 2, 1), nn.ReLU()]
         self.convolutions = nn.Sequential(*layers, nn.ConvTranspose2d(widths[-1], 3, 4, 2, 1))
 
@@ -41,7 +42,8 @@ class Decoder(nn.Module):
 def setting(values: int, side: int) -> cs.TableTask:
     """A disc of five hues and two brightnesses, of many sizes, at many positions."""
     names = ("x", "y", "radius", "hue")
-    factors = [cs.Factor(name, range(values), "categorical" if name == "hue" else "continuous") for name in names]
+    numbers = tuple(map(float, range(values)))
+    factors = tuple(cs.Factor(name, numbers, "categorical" if name == "hue" else "continuous") for name in names)
     grid = latent_grid(factors)
     rows, columns = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
     images = torch.empty(len(grid), 3, side, side)
@@ -75,10 +77,8 @@ def cost(what: str, values: int, side: int) -> None:
         found = cs.diagnose(module, task, holdout, encoding, only="verdict" if what == "verdict" else None)
         print(f"  {found.verdict.kind if found.verdict else ''}: {sorted(found.notes)}", file=sys.stderr)
     seconds = time.process_time() - start
-    table = 4 * task.images.numel() / 2**20
-    print(
-        f"{what:<10} {seconds:7.1f} s cpu   peak {peak_memory():6.0f} MB, before {before:6.0f} MB (table {table:.0f} MB)"
-    )
+    peak, table = peak_memory(), 4 * task.images.numel() / 2**20
+    print(f"{what:<10} {seconds:7.1f} s cpu   peak {peak:6.0f} MB, before {before:6.0f} MB (table {table:.0f} MB)")
 
 
 def main() -> None:

@@ -18,7 +18,10 @@ SURFACE = {
     "sweep": {"sweep", "--workers", "--store", "--plugin", "--dry-run", "--kernels"},
     "list": {"--store"},
     "show": {"run_id", "--store", "--plugin"},
-    "diagnose": {"decoder", "--spec", "--weights", "--pick", "--out", "--only", "--draws", "--store", "--plugin"},
+    "diagnose": {
+        *("decoder", "--spec", "--weights", "--pick", "--out", "--only", "--draws", "--inputs", "--layers"),
+        *("--device", "--geometry", "--memory", "--points", "--store", "--plugin"),
+    },
     "measure": {"run_ids", "--store", "--plugin"},
     "doctor": {"--store"},
     "studies": {"--plugin"},

@@ -44,6 +44,7 @@ from .study.reproduce import Reproduction, reproduce
 from .study.study import Headline, RunClass, Study, register_study, studies
 from .tasks.base import Task
 from .tasks.bump import BumpTask
+from .tasks.public import MPI3D, DSprites, Shapes3D
 from .tasks.rotation import RotationTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
@@ -51,6 +52,7 @@ from .training import Trained, Training, train
 __all__ = [
     "CNN",
     "MLP",
+    "MPI3D",
     "Autoencoder",
     "BadInput",
     "Box",
@@ -63,6 +65,7 @@ __all__ = [
     "ComposcopeError",
     "Corner",
     "Cross",
+    "DSprites",
     "Decoder",
     "Diagnosis",
     "Draws",
@@ -96,6 +99,7 @@ __all__ = [
     "RunClass",
     "RunFailed",
     "Sampling",
+    "Shapes3D",
     "Spec",
     "Split",
     "Square",

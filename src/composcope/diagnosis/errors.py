@@ -109,11 +109,16 @@ class Errors:
 def each_error(
     task: Task, images: Images, truth: Images, latents: Latents, span: float | None = None
 ) -> dict[str, Float[Tensor, "n"]]:
-    """Every image's errors, by name, in all the ways that apply; SSIM only if the truth's `span` is given."""
+    """Every image's errors, by name, in all the ways that apply.
+
+    - `span`: the range of all true pixels; without it the structural errors, which are slow, are left out.
+    """
     basic = point_errors(task, images, truth, latents)
-    each = {"mse": basic.mse, "blank_mse": basic.blank_mse, "correlation": shape_correlation(images, truth)}
-    if span is not None and min(task.image_shape[1:]) >= 3:
-        each["ssim_error"] = ssim_error(images, truth, span)
+    each = {"mse": basic.mse, "blank_mse": basic.blank_mse}
+    if span is not None:
+        each["correlation"] = shape_correlation(images, truth)
+        if min(task.image_shape[1:]) >= 3:
+            each["ssim_error"] = ssim_error(images, truth, span)
     if basic.position_error is not None and basic.placed is not None:
         each |= {"position_error": basic.position_error, "placed": basic.placed}
     return each
@@ -121,6 +126,8 @@ def each_error(
 
 def errors(task: Task, each: Mapping[str, Float[Tensor, "n"]], points: Points, notes: Notes) -> Errors:
     """The means, maps and curves of the errors that `each_error` gives at every point."""
+    if "correlation" not in each:
+        notes["correlation"] = "only the verdict was asked for"
     if "ssim_error" not in each:
         height, width = task.image_shape[1:]
         small = f"images of {height} x {width} pixels are too small for it"
@@ -145,8 +152,8 @@ def errors(task: Task, each: Mapping[str, Float[Tensor, "n"]], points: Points, n
         heldout_position_error=mean_over(basic.position_error, held),
         seen_accuracy=means.get("seen_accuracy"),
         accuracy=means.get("accuracy"),
-        seen_correlation=mean_over(each["correlation"], seen),
-        heldout_correlation=mean_over(each["correlation"], held),
+        seen_correlation=mean_over(each.get("correlation"), seen),
+        heldout_correlation=mean_over(each.get("correlation"), held),
         # Among some of the points the nearest seen one is farther away than it really is.
         by_distance={}
         if points.sampled

@@ -41,8 +41,13 @@ def latents_of(columns: Columns, factors: Sequence[Factor] = ()) -> tuple[tuple[
 def own_factor(name: str, column: np.ndarray) -> Factor:
     """The factor of a column's values: continuous if they are numbers, otherwise categorical, names in their order."""
     if np.issubdtype(column.dtype, np.number) or column.dtype == bool:
-        return Factor(name, np.unique(column).astype(float).tolist())
-    return Factor(name, sorted({str(value) for value in column.tolist()}))
+        return Factor(name, tuple(np.unique(column).astype(float).tolist()))
+    return named(name, sorted({str(value) for value in column.tolist()}))
+
+
+def named(name: str, values: Sequence[str]) -> Factor:
+    """A categorical factor whose values have names."""
+    return Factor(name, tuple(map(float, range(len(values)))), "categorical", names=tuple(values))
 
 
 def numbers(column: np.ndarray, factor: Factor) -> Tensor:

@@ -106,8 +106,10 @@ class TableTask(Task):
     @cached_property
     def _learned_background(self) -> Tensor:
         """From all images that show a combination."""
-        whole = self.images[~absent(self.latents).any(1)]
-        return learned_background(whole if len(whole) else self.images, self.dark)
+        shown = ~absent(self.latents).any(1)
+        # A copy of all images would double the memory of a large table.
+        some = self.images if shown.all() or not shown.any() else self.images[shown]
+        return learned_background(some, self.dark)
 
     @property
     def _given_background(self) -> Tensor | None:

@@ -16,7 +16,7 @@ from composcope.verdict.kinds import KINDS, LEAST_RECOGNISED, NOT_LEARNED
 from composcope.verdict.oracles import Images, Latents
 from composcope.verdict.pictures import Pictures
 from composcope.verdict.placing import Placed, place, recognised, within_one_step
-from composcope.verdict.residuals import world_of
+from composcope.verdict.residuals import to_combinations, world_of
 
 # Multiplications of pixels when images are compared with candidates, about a second on one core. At least this many
 # images are judged even so.
@@ -114,8 +114,9 @@ def judge(
     combinations_seen = ~heldout & (index >= 0).all(1)
     for draw in draws:
         world = world_of(draw.float(), truth, index, combinations_seen, factors, cross, candidates)
-        held.append(place(world, rows))
-        seen.append(place(world, controls))
+        compared = to_combinations(world, torch.cat([rows, controls]))
+        held.append(place(world, rows, compared[: len(rows)]))
+        seen.append(place(world, controls, compared[len(rows) :]))
     learned = not len(controls) or any(
         _learned(draw, truth, ~heldout, control, factors) for draw, control in zip(draws, seen, strict=True)
     )

@@ -11,7 +11,7 @@ from composcope.factors import Factor
 from composcope.measures.grid import grid_steps
 from composcope.verdict.kinds import BLANK_ENERGY, LARGEST_RESIDUAL, LEADS, TIE
 from composcope.verdict.oracles import nearest
-from composcope.verdict.residuals import World, pixels, to_additive, to_combinations, to_cross, to_superposition
+from composcope.verdict.residuals import ToCombinations, World, pixels, to_additive, to_cross, to_superposition
 
 # Images of another combination always have the same factor wrong, though others could have been, if it is so in 95 % of
 # them and a quarter of them had the choice.
@@ -37,13 +37,14 @@ class Placed:
     energy: Float[Tensor, "n"]
 
 
-def place(world: World, rows: Int[Tensor, "n"]) -> Placed:
+def place(world: World, rows: Int[Tensor, "n"], found: ToCombinations) -> Placed:
     """Classify the images at these rows by the reference with the least residual; the first of equally good ones wins.
+
+    - `found`: from `to_combinations`, of the same rows.
 
     The order is that of the residuals below; `LEADS` says by how much the fitted references must be better.
     """
     target, index = pixels(world, rows), world.index[rows]
-    found = to_combinations(world, rows, target)
     own = (world.candidates == rows[:, None]).int().argmax(1)
     best, other = _best_other(found.residuals, own, index, world.index[world.candidates])
     residuals = {"composer": found.residuals.gather(1, own[:, None])[:, 0].double()}

@@ -17,7 +17,7 @@ from composcope.verdict.oracles import Images, neighbours, nonnegative_weights
 from composcope.verdict.pictures import Pictures
 
 # Bytes of true images that go through the defect at a time.
-CHUNK_BYTES = 64_000_000
+CHUNK_BYTES = 16_000_000
 
 Pixels = Float[Tensor, "n pixels"]
 
@@ -110,16 +110,20 @@ class ToCombinations:
     own_energy: Float[Tensor, "n"]
     own_error: Float[Tensor, "n"]
 
+    def __getitem__(self, part: slice) -> "ToCombinations":
+        return ToCombinations(self.residuals[part], self.own_energy[part], self.own_error[part])
 
-def to_combinations(world: World, rows: Int[Tensor, "n"], target: Pixels) -> ToCombinations:
+
+def to_combinations(world: World, rows: Int[Tensor, "n"]) -> ToCombinations:
     """Compare the images with every candidate, drawn with the decoder's defect, by products of matrices in chunks."""
+    target = pixels(world, rows)
     energy = target.square().sum(1, dtype=torch.float64)
     columns = []
     chunk = max(1, CHUNK_BYTES // (4 * target.shape[1]))
     for some in world.candidates.split(chunk):
         drawn = world.defect.drawn(world.truth[some]).flatten(1)
         overlap = (target @ drawn.T).double()
-        reference = drawn.square().sum(1, dtype=torch.float64)[None]
+        reference = torch.linalg.vecdot(drawn, drawn).double()[None]
         columns.append(_residual(overlap, energy[:, None], reference.expand_as(overlap), world.free_scale).float())
     own = torch.cat([world.defect.drawn(world.truth[some]).flatten(1) for some in rows.split(chunk)])
     return ToCombinations(
