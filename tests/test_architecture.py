@@ -25,7 +25,7 @@ PAGE = [
     {"diagnosis"},
     {"experiments"},
     {"study"},
-    {"papers", "report"},
+    {"papers", "report", "monitor"},
     {"cli"},
 ]
 LINE = {room: line for line, rooms in enumerate(PAGE) for room in rooms}

@@ -31,6 +31,7 @@ from .holdouts import (
     as_holdout,
     split,
 )
+from .monitor import Moment, Monitor
 from .penalties import Entropy, Penalty, Variance
 from .report.diagnosis_page import write_diagnosis_page
 from .sampling import Draws, Everything, Sampling, Stripes
@@ -81,6 +82,8 @@ __all__ = [
     "Interval",
     "Ledger",
     "LowRank",
+    "Moment",
+    "Monitor",
     "NotComposition",
     "Nothing",
     "OneHot",

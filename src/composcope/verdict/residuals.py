@@ -17,7 +17,7 @@ from composcope.verdict.oracles import Images, neighbours, nonnegative_weights
 from composcope.verdict.pictures import Pictures
 
 # Bytes of true images that go through the defect at a time.
-CHUNK_BYTES = 16_000_000
+CHUNK_BYTES = 64_000_000
 
 Pixels = Float[Tensor, "n pixels"]
 
