@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from composcope.diagnosis.diagnosis import Diagnosis
-from composcope.verdict import NOT_LEARNED, Verdict
+from composcope.verdict import KINDS, NOT_LEARNED, Verdict
 
 MOST_LISTED = 3
 # Kinds in which the images show true combinations, so that one can say which factors are wrong.
 NAMING_FACTORS = ("composes", "mixes up factors", "repeats")
+ADDING = [name for name, kind in KINDS.items() if kind == "adds"]
 
 
 def percent(share: float) -> str:
@@ -23,6 +24,8 @@ def headline(verdict: Verdict) -> str:
     """What the decoder does, with the factors that fail: "mixes up factors; shape is mostly wrong"."""
     if verdict.kind == NOT_LEARNED:
         return "has not learned what it saw, so nothing can be said about composition"
+    if verdict.kind == "adds" and 2 * sum(verdict.seen_shares.get(name, 0.0) for name in ADDING) > 1:
+        return "adds, on seen images as well: it draws what each factor does by itself, everywhere"
     failing = verdict.failing if verdict.kind in NAMING_FACTORS else []
     if not failing:
         return verdict.kind

@@ -11,6 +11,7 @@ from torch import Tensor
 from composcope.factors import Factor
 from composcope.measures.error import blank_mse, has_learned, mse
 from composcope.measures.grid import grid_index
+from composcope.verdict.additive import is_additive
 from composcope.verdict.interval import cluster_interval
 from composcope.verdict.kinds import KINDS, LEAST_RECOGNISED, NOT_LEARNED
 from composcope.verdict.oracles import Images, Latents
@@ -30,7 +31,8 @@ CHUNK = 256  # images at a time
 class Verdict:
     """What a decoder does on held-out combinations.
 
-    - `kind`: what most held-out images do, or "has not learned"; `score`: the share of images won by the composer, None
+    - `kind`: what most held-out images do, or "has not learned" (unless seen images, too, are what each factor does by
+      itself: a decoder that is additive everywhere "adds"); `score`: the share of images won by the composer, None
       for a decoder that has not learned; `interval`: 95 % of the score, by a bootstrap over factor values.
     - `shares`, `seen_shares`: of every class among held-out and among seen images, by the names in `KINDS`.
     - `classes`: the class of each held-out image, "" if it was not judged; `residuals`: the share of each judged
@@ -120,7 +122,13 @@ def judge(
     learned = not len(controls) or any(
         _learned(draw, truth, ~heldout, control, factors) for draw, control in zip(draws, seen, strict=True)
     )
-    return _summed_up(held, seen, rows, heldout, factors, learned, seed)
+    adds = not learned and all(is_additive(draw, truth, index, combinations_seen, factors) for draw in draws)
+    return _summed_up(held, seen, rows, heldout, factors, learned or (adds and _mostly_added(held)), seed)
+
+
+def _mostly_added(draws: Sequence[Placed]) -> bool:
+    """Whether held-out images are mostly sums, as the seen ones are: then that is what the decoder does everywhere."""
+    return _kind(_shares(draws)) == KINDS["additive"]
 
 
 def _chosen(

@@ -14,7 +14,7 @@ from composcope.verdict.oracles import nearest
 from composcope.verdict.residuals import ToCombinations, World, pixels, to_additive, to_cross, to_superposition
 
 # Images of another combination always have the same factor wrong, though others could have been, if it is so in 95 % of
-# them and a quarter of them had the choice.
+# them and a quarter of them had the choice, or show a combination that is farther away than the nearest seen one.
 ALWAYS, CHOICE = 0.95, 0.25
 
 
@@ -126,10 +126,12 @@ def _one_factor(
     """Whether the images of another combination always have the same one factor wrong, though they had a choice.
 
     A decoder that repeats the nearest seen image changes now one factor, now another, as the hole has it; one that
-    always changes the same factor has that factor wrong, even where the image happens to be a nearest seen one.
+    always changes the same factor has that factor wrong, even where the image happens to be a nearest seen one. Where
+    every nearest seen image differs in that factor, those that are farther than it tell: nothing is repeated there.
     """
     displaced = torch.tensor([name in ("nearest seen", "wrong combination") for name in classes])
-    if not displaced.any() or choice[displaced].double().mean() < CHOICE:
+    farther = torch.tensor([name == "wrong combination" for name in classes])
+    if not displaced.any() or (choice | farther)[displaced].double().mean() < CHOICE:
         return False
     wrong = (index != shown)[displaced]
     alone = wrong & (wrong.sum(1) == 1)[:, None]

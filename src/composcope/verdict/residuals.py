@@ -59,7 +59,7 @@ def world_of(
     rows = seen.nonzero()[:, 0]
     chosen = rows[torch.linspace(0, len(rows) - 1, min(len(rows), MOST_IMAGES)).long()]
     defect = fit_defect(outputs[chosen], truth[chosen])
-    additive = fit_additive(outputs.flatten(1), index, seen, factors)
+    additive = fit_additive(outputs, index, seen, factors)
     free_scale = not scaling_axes(truth, index)
     rest = outputs[chosen] - defect.offset - defect.drawn(truth[chosen])
     floor = rest.flatten(1).double().square().sum(1).median().item() if len(chosen) else 0.0

@@ -67,7 +67,7 @@ def test_a_file_may_import_its_siblings(tmp_path):
     (tmp_path / "late_sibling.py").write_text("SIZE = 8\n")
     file = tmp_path / "with_sibling.py"
     file.write_text(
-        "from sibling_of_plugin import SIZE\n\n\ndef later():\n    import late_sibling\n\n    return late_sibling.SIZE\n"
+        "from sibling_of_plugin import SIZE\n\ndef later():\n    import late_sibling\n    return late_sibling.SIZE\n"
     )
     module = load_plugin(file)
     assert (module.SIZE, module.later()) == (7, 8)
