@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 import composcope as cs
+from public_files import public_file
 
 EVERY = ("continuous", "circular", "categorical")
 ORDERED = ("continuous", "circular")
@@ -33,6 +34,13 @@ def table(polarity: str = "bright") -> cs.TableTask:
     return cs.TableTask(latents, images, factors, polarity).save(folder / "table.npz")
 
 
+def public(name: str) -> Path:
+    """A small file of the form of a public data set, in a temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="composcope-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return public_file(name, folder)
+
+
 @dataclass(frozen=True)
 class Coding:
     """An encoding, the kinds of factor that it fits, and whether it can represent an absent factor."""
@@ -54,6 +62,12 @@ TASKS = [
     cs.RotationTask(digits=(1, 4), angles=6),
     table(),
     table("dark"),
+    cs.DSprites(str(public("dsprites.npz")), {"scale": [0.5]}),
+    cs.Shapes3D(str(public("3dshapes.h5"))),
+    cs.MPI3D(
+        str(public("mpi3d.npz")),
+        {"object_color": [0], "object_size": [0], "horizontal_axis": [0, 39], "vertical_axis": [0, 20]},
+    ),
 ]
 
 # All of these fit an 8 x 8 bump task.
@@ -71,6 +85,7 @@ HOLDOUTS = [
     cs.Square(0, 2) | cs.Corner(5),
     cs.Square(0, 4) & cs.Interval("y", 1, 6, closed="left"),
     ~cs.Square(1, 6),
+    cs.Combinations([(3, 3), (4, 2)]),
 ]
 
 CODINGS = [

@@ -16,6 +16,7 @@ from composcope.diagnosis.truth import additive_cross
 from composcope.factors import latent_grid
 from composcope.measures.grid import grid_index
 from composcope.verdict import Verdict, judge
+from composcope.verdict.additive import fit_additive
 from composcope.verdict.oracles import oracle_images
 
 HUES = torch.tensor([[1.0, 0.1, 0.1], [0.1, 0.9, 0.2], [0.2, 0.3, 1.0], [0.9, 0.8, 0.1]])
@@ -146,6 +147,7 @@ PURE = {
     "nearest seen, noisy": "repeats",
     "additive": "adds",
     "additive, blurred": "adds",
+    "additive everywhere": "adds",
     "blank": "draws nothing",
     "grey": "does something else",
     "noise": "does something else",
@@ -184,6 +186,8 @@ def foregrounds(case: Case, seed: int) -> dict[str, Tensor]:
         made[f"{name}, offset"] = images + 0.15
     made["grey"] = torch.where(held, 6**0.5 * level, truth)
     made["noise"] = torch.where(held, noise(2.0), truth)
+    model = fit_additive(truth, grid_index(parts.latents, case.task.factors), ~parts.mask, case.task.factors)
+    made["additive everywhere"] = model.predicted(grid_index(parts.latents, case.task.factors)).reshape(truth.shape)
     made["mean image"] = truth.mean(0, keepdim=True).expand_as(truth)
     made["underfitted"] = 0.25 * blurred(truth, 2.0) + 0.75 * made["mean image"]
     for name, (first, second) in MIXTURES.items():

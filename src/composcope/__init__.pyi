@@ -17,6 +17,7 @@ from .experiments.sweep import Sweep
 from .factors import Factor
 from .holdouts import (
     Box,
+    Combinations,
     Complement,
     Corner,
     Cross,
@@ -27,9 +28,12 @@ from .holdouts import (
     Split,
     Square,
     Union,
+    as_holdout,
     split,
 )
+from .monitor import Moment, Monitor
 from .penalties import Entropy, Penalty, Variance
+from .report.diagnosis_page import write_diagnosis_page
 from .sampling import Draws, Everything, Sampling, Stripes
 from .study.claim import Claim, Part
 from .study.effects import difference, of_runs
@@ -41,6 +45,7 @@ from .study.reproduce import Reproduction, reproduce
 from .study.study import Headline, RunClass, Study, register_study, studies
 from .tasks.base import Task
 from .tasks.bump import BumpTask
+from .tasks.public import MPI3D, DSprites, Shapes3D
 from .tasks.rotation import RotationTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
@@ -48,6 +53,7 @@ from .training import Trained, Training, train
 __all__ = [
     "CNN",
     "MLP",
+    "MPI3D",
     "Autoencoder",
     "BadInput",
     "Box",
@@ -55,10 +61,12 @@ __all__ = [
     "BumpTask",
     "Circle",
     "Claim",
+    "Combinations",
     "Complement",
     "ComposcopeError",
     "Corner",
     "Cross",
+    "DSprites",
     "Decoder",
     "Diagnosis",
     "Draws",
@@ -74,6 +82,8 @@ __all__ = [
     "Interval",
     "Ledger",
     "LowRank",
+    "Moment",
+    "Monitor",
     "NotComposition",
     "Nothing",
     "OneHot",
@@ -92,6 +102,7 @@ __all__ = [
     "RunClass",
     "RunFailed",
     "Sampling",
+    "Shapes3D",
     "Spec",
     "Split",
     "Square",
@@ -108,6 +119,7 @@ __all__ = [
     "Union",
     "Variance",
     "__version__",
+    "as_holdout",
     "diagnose",
     "difference",
     "load_diagnosis",
@@ -121,6 +133,7 @@ __all__ = [
     "split",
     "studies",
     "train",
+    "write_diagnosis_page",
 ]
 
 __version__: str

@@ -4,13 +4,22 @@ A latent is a real number in its factor's own units. NaN means that the factor i
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    model_serializer,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 from torch import Tensor
 
 Latents = Float[Tensor, "n factors"]
@@ -44,16 +53,52 @@ class Factor:
 
     - `kind`: "continuous" (values have distances), "circular" (wrapping after `period`) or "categorical" (labels only).
 
+    - `names`: of a categorical factor's values, if these have names. Names may also be given as values, which then are
+      0, 1, 2, ... in their order.
+
     >>> Factor("x", range(28))
     Factor("x", 0..27)
+    >>> Factor("shape", ("square", "ellipse", "heart"))
+    Factor("shape", square, ellipse, heart, categorical)
     """
 
     name: str
     values: Values
     kind: Kind = "continuous"
     period: FiniteFloat | None = None
+    names: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _number_names(cls, data: Any) -> Any:
+        """Values that are names become numbers, and the factor categorical."""
+        if isinstance(data, ArgsKwargs):
+            given = {**dict(zip(("name", "values", "kind", "period", "names"), data.args, strict=False))}
+            if len(data.args) > 5 or given.keys() & (data.kwargs or {}).keys():
+                return data
+            data = {**given, **(data.kwargs or {})}
+        values = data.get("values") if isinstance(data, dict) else None
+        if not isinstance(values, str) and isinstance(values, Iterable):
+            values = tuple(values)
+            data = {**data, "values": values}
+            if values and all(isinstance(value, str) for value in values):
+                data = {"kind": "categorical", **data, "values": range(len(values)), "names": values}
+        return data
+
+    @model_serializer(mode="wrap")
+    def _without_no_names(self, serialize: Callable[[Any], Any]) -> dict[str, Any]:
+        """Names that there are not are not written: files of tables stay as they were, and so do their checksums."""
+        data: dict[str, Any] = serialize(self)
+        return data if self.names is not None else {key: value for key, value in data.items() if key != "names"}
 
     def __post_init__(self) -> None:
+        if self.names is not None and (
+            self.kind != "categorical" or len(set(self.names)) != len(self.names) or len(self.names) != len(self.values)
+        ):
+            raise ValueError(
+                f"factor {self.name!r}: names = {self.names} with {len(self.values)} values, kind = {self.kind!r}; "
+                "a categorical factor may have one distinct name per value"
+            )
         if (self.kind == "circular") != (self.period is not None):
             raise ValueError(
                 f"factor {self.name!r}: kind = {self.kind!r} with period = {self.period}; "
@@ -91,12 +136,23 @@ class Factor:
         index = torch.searchsorted(values, latents.contiguous() - tolerance).clamp(max=self.size - 1)
         return torch.where((latents - values[index]).abs() <= tolerance, index, -1)
 
+    def label(self, value: float) -> str | float:
+        """The value's name, or the value itself where it has none.
+
+        >>> Factor("shape", ("square", "heart")).label(1.0)
+        'heart'
+        """
+        index = int(self.index(torch.tensor([value]))[0]) if self.names else -1
+        return self.names[index] if self.names and index >= 0 else value
+
     def describe(self) -> str:
         """A short list of the values: 0..27, or 0.25, 0.5, 1.
 
         >>> Factor("brightness", (0.25, 0.5, 1.0)).describe()
         '0.25, 0.5, 1'
         """
+        if self.names is not None:
+            return ", ".join(self.names)
         steps = {later - earlier for earlier, later in zip(self.values, self.values[1:], strict=False)}
         if self.size > 3 and steps == {1.0}:
             return f"{self.values[0]:g}..{self.values[-1]:g}"

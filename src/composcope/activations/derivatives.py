@@ -1,7 +1,7 @@
 """Derivatives of codes along the factors, and of layers along the codes, by forward-mode differentiation."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,12 +13,12 @@ from torch.func import jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
+from composcope.activations.calling import Encode
 from composcope.activations.recording import evaluating, first_line
 from composcope.encodings import Encoding
 from composcope.factors import Factor
 from composcope.measures.geometry import metric_tensor
 
-Encode = Encoding | Callable[[Tensor], Tensor]
 BLOCK = 512
 
 

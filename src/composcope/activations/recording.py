@@ -5,7 +5,8 @@ its children. In any other module every submodule counts, in the order in which 
 
 - what only activates, normalises, drops or reshapes the output just made (as a submodule or as a function) belongs to
   the layer that made it, and so does a submodule that returns what its only layer returned;
-- a layer that is called again counts again, as `name#2`;
+- a layer that is called again counts again, as `name#2`; of one that is called very often, as in a sampler, only the
+  last call counts;
 - the module's own output is "image", its input "code".
 
 These are heuristics, since a PyTorch module does not say what its layers are. They have two aims: that
@@ -13,7 +14,7 @@ These are heuristics, since a PyTorch module does not say what its layers are. T
 are the same before and after training, so that a trained network can be compared with its untrained twin.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from composcope import fastconv
+from composcope.activations.calling import Adapted
 from composcope.errors import BadInput
 
 Pick = int | str | Callable[[Any], Tensor] | None
@@ -66,7 +68,7 @@ class Made:
     copied: bool = False
 
     def ends_as(self, tensor: object) -> bool:
-        return tensor is self.forms[-1]
+        return bool(self.forms) and tensor is self.forms[-1]
 
     def has_been(self, tensor: object) -> bool:
         return any(tensor is form for form in self.forms)
@@ -76,11 +78,12 @@ class Recorder(TorchFunctionMode):
     """Follows one call of a module by hooks on its submodules and, between them, by the functions it calls.
 
     - `copies`: copy every output at once; otherwise only before a function that writes in place, which is faster.
+    - `last`: names of layers of which only the last call is kept.
     """
 
-    def __init__(self, copies: bool) -> None:
+    def __init__(self, copies: bool, last: Collection[str] = ()) -> None:
         super().__init__()
-        self.copies = copies
+        self.copies, self.last = copies, last
         self.made: list[Made] = []
 
     def __torch_function__(
@@ -122,8 +125,16 @@ class Recorder(TorchFunctionMode):
         elif last is not None and inside == 0 and attaches(module) and last.has_been(first_tensor(given)):
             self.touch(tensor)
         else:
+            if name in self.last:
+                self.forget(name)
             self.made.append(Made(name, _kind(module), tensor, []))
             self.touch(tensor)
+
+    def forget(self, name: str) -> None:
+        """Let go of the outputs of this name; the list keeps its length, by which submodules know what is inside."""
+        for layer in self.made:
+            if layer.name == name:
+                layer.value, layer.forms = layer.value.new_empty(0), []
 
 
 def writes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -168,6 +179,8 @@ def _kind(module: nn.Module) -> str:
 
 def watched(module: nn.Module) -> dict[str, nn.Module]:
     """The submodules whose outputs may be layers, by name."""
+    if isinstance(module, Adapted):
+        return {} if module.why_no_layers or module.inner is None else watched(module.inner)
     children = dict(module.named_children())
     if isinstance(module, nn.Sequential) and not any(name.isdigit() for name in children):
         return children
@@ -206,21 +219,22 @@ def hooked(module: nn.Module, recorder: Recorder) -> Iterator[None]:
 
 
 def record(
-    module: nn.Module, codes: Tensor, pick: Pick = None, copies: bool = True
+    module: nn.Module, codes: Tensor, pick: Pick = None, copies: bool = True, last: Collection[str] = ()
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Every layer's output for these codes, by name from "code" to "image" in the order of the call, and their kinds.
 
     - `copies`: copy every output; otherwise only those that a function may write to.
+    - `last`: names of layers of which only the last call is recorded.
 
     >>> values, kinds = record(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.zeros(2, 4))
     >>> {name: tuple(value.shape) for name, value in values.items()}
     {'code': (2, 4), '0': (2, 8), 'image': (2, 3)}
     """
-    recorder = Recorder(copies)
+    recorder = Recorder(copies, last)
     with hooked(module, recorder):
         image = picked(module(codes.clone()), pick)  # a copy: the module may write into it
     kind = next((layer.kind for layer in recorder.made if layer.ends_as(image)), "")
-    made = [layer for layer in recorder.made if not layer.ends_as(image)]
+    made = [layer for layer in recorder.made if layer.forms and not layer.ends_as(image)]
     values, kinds, calls = {"code": codes}, {"code": ""}, {"code": 1, "image": 1}
     for layer in made:
         calls[layer.name] = calls.get(layer.name, 0) + 1

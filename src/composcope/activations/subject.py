@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +16,7 @@ from composcope.activations.recording import Pick, evaluating, first_line, picke
 from composcope.errors import BadInput
 
 Codes = Float[Tensor, "n code"]
+Finish = Callable[[int, Tensor], Tensor]
 # Activations of one chunk of codes: small enough for a processor's cache and memory, large enough to be efficient.
 CHUNK_BYTES = 48_000_000
 # Derivatives are compared with differences over a thousandth of the code's length: in single precision smaller steps
@@ -23,6 +24,8 @@ CHUNK_BYTES = 48_000_000
 DIFFERENCE = 1e-3
 DISAGREEMENT = 0.05
 ROUNDING = 4  # of an image's difference, in units of single precision; about 2 for a CNN
+# A block that is used a few times has as many layers; one that is called more often is the step of a sampler.
+MOST_CALLS = 4
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Subject:
 
     - `pick`: which entry of a tuple or dict output is the image; `layers`: names to keep, all by default.
     - `device`: where to run a copy of the module; by default the module itself, where it is.
+    - `columns`: what the columns of the codes are, for the message that they do not fit.
+    - `repeated`: how often each layer is called of which only the last call counts. `random`: whether two calls differ.
     """
 
     def __init__(
@@ -65,9 +70,13 @@ class Subject:
         pick: Pick = None,
         layers: Sequence[str] | None = None,
         device: str | torch.device | None = None,
+        columns: str = "",
     ) -> None:
         if not isinstance(module, nn.Module):
             raise BadInput(f"a torch.nn.Module is needed; got {type(module).__name__}")
+        self.columns = columns
+        self.repeated: dict[str, int] = {}
+        self.random = False
         self.module, self.pick = module if device is None else _moved(module, device), pick
         self.device, self.dtype = home(self.module, device)
         self.features = 1
@@ -80,21 +89,31 @@ class Subject:
         self.layers = {name: layer for name, layer in available.items() if layers is None or name in layers}
 
     def images(self, codes: Codes) -> Float[Tensor, "n ..."]:
-        """The module's images of all codes, each different code drawn once: with a factor left out most are alike."""
+        """The module's images of all codes. Of a module that is not random, each different code is drawn once."""
+        if not self.random:  # with a factor left out most codes are alike
+            different, number = codes.unique(dim=0, return_inverse=True)
+            if len(different) < len(codes):
+                return self.draws(different, 1)[0][number]
         return self.draws(codes, 1)[0]
 
-    def draws(self, codes: Codes, count: int) -> list[Float[Tensor, "n ..."]]:
-        """The images of all codes `count` times, one after another: a module that is random draws other ones."""
-        different, number = codes.unique(dim=0, return_inverse=True)
-        if len(different) < len(codes):
-            return [images[number] for images in self.draws(different, count)]
-        with evaluating(self.module, self.device):
-            return [self._drawn(codes) for _ in range(count)]
+    def draws(self, codes: Codes, count: int, finish: Finish = lambda start, images: images) -> list[Tensor]:
+        """The images of all codes `count` times, one after another: a module that is random draws other ones.
 
-    def _drawn(self, codes: Codes) -> Float[Tensor, "n ..."]:
-        # Clones, since the module may write into what it is given.
-        parts = [picked(self.module(self._sent(part).clone()), self.pick) for part in codes.split(self._chunk(1))]
-        return torch.cat([part.detach().float().cpu() for part in parts])
+        - `finish`: given the first row and the images of some codes at a time; what it returns is kept in their place.
+        """
+        with evaluating(self.module, self.device):
+            return [self._drawn(codes, finish) for _ in range(count)]
+
+    def _drawn(self, codes: Codes, finish: Finish) -> Float[Tensor, "n ..."]:
+        kept, start = torch.empty(0), 0
+        for part in codes.split(self._chunk(1)):
+            # A clone, since the module may write into what it is given.
+            images = finish(start, picked(self.module(self._sent(part).clone()), self.pick).detach().float().cpu())
+            if not start:
+                kept = torch.empty(len(codes), *images.shape[1:])
+            kept[start : start + len(part)] = images
+            start += len(part)
+        return kept
 
     def parts(self, codes: Codes, memory: int) -> Iterator[Part]:
         """Every layer's outputs over all codes, a layer's features in as few parts as fit into `memory` bytes.
@@ -127,7 +146,7 @@ class Subject:
         held = [Part(layer, start, torch.empty(len(codes), stop - start)) for layer, start, stop in group]
         done = 0
         for chunk in codes.split(self._chunk(1)):
-            values, _ = record(self.module, self._sent(chunk), self.pick)
+            values, _ = record(self.module, self._sent(chunk), self.pick, last=self.repeated)
             for part, (layer, start, stop) in zip(held, group, strict=True):
                 part.values[done : done + len(chunk)] = values[layer.name].detach().flatten(1)[:, start:stop]
             done += len(chunk)
@@ -193,7 +212,7 @@ class Subject:
         codes, tangents = self._sent(codes), self._sent(tangents)
 
         def outputs(codes: Tensor) -> dict[str, Tensor]:
-            values, _ = record(self.module, codes, self.pick, copies=False)
+            values, _ = record(self.module, codes, self.pick, copies=False, last=self.repeated)
             return {name: values[name] for name in self.layers}
 
         def slope(tangent: Tensor) -> dict[str, Tensor]:
@@ -213,12 +232,16 @@ class Subject:
         """
         few, more = (codes[torch.arange(n) % len(codes)] for n in (2, 3))
         try:
-            (values, kinds), (others, _) = (record(self.module, self._sent(c), self.pick) for c in (few, more))
+            values, kinds = record(self.module, self._sent(few), self.pick)
+            self.repeated = _often_called(values)
+            if self.repeated:
+                values, kinds = record(self.module, self._sent(few), self.pick, last=self.repeated)
+            others, _ = record(self.module, self._sent(more), self.pick, last=self.repeated)
         except BadInput:
             raise
         except Exception as error:
-            shape = tuple(few.shape)
-            raise BadInput(f"the module does not take codes of shape {shape}: {first_line(error)}") from error
+            shape, columns = tuple(few.shape), f" ({self.columns})" if self.columns else ""
+            raise BadInput(f"the module does not take codes of shape {shape}{columns}: {first_line(error)}") from error
         layers, skipped = {}, {}
         for name, value in values.items():
             shape, again = tuple(value.shape), tuple(others[name].shape) if name in others else None
@@ -234,6 +257,13 @@ class Subject:
     def _chunk(self, copies: int) -> int:
         """Codes at a time, so that `copies` of all layers' outputs for them stay small."""
         return max(1, min(256, CHUNK_BYTES // (4 * copies * self.features)))
+
+
+def _often_called(names: Iterable[str]) -> dict[str, int]:
+    """The layers that are called more than a few times, and how often: `name#7` is the seventh call."""
+    calls = [name.rpartition("#") for name in names if "#" in name]
+    most = {name: max(int(number) for other, _, number in calls if other == name) for name, _, _ in calls}
+    return {name: number for name, number in most.items() if number > MOST_CALLS}
 
 
 def home(module: nn.Module, device: str | torch.device | None = None) -> tuple[torch.device, torch.dtype]:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -31,7 +31,9 @@ def diagnose(
         ),
     ],
     spec: Annotated[Path | None, typer.Option(help="For a module: TOML file with task, holdout and encoding.")] = None,
-    weights: Annotated[Path | None, typer.Option(help="For a module: its weights, a safetensors file.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="For a module: its weights, a safetensors file or a state dict in a .pt file.")
+    ] = None,
     pick: Annotated[
         str | None, typer.Option(help="For a module with several outputs: the image's index or key.")
     ] = None,
@@ -42,6 +44,19 @@ def diagnose(
         Literal["verdict"] | None, typer.Option(help="verdict: leave out why, in little more than the images' time.")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Images per combination, for a module that is random.")] = 1,
+    inputs: Annotated[
+        Literal["code", "factors", "keywords", "dict", "slots"],
+        typer.Option(help="What a module takes: one code, an argument per factor, a dict, or slots."),
+    ] = "code",
+    layers: Annotated[
+        list[str] | None, typer.Option("--layers", help="A layer to measure, by name; may be repeated. All by default.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="Where to run it: cpu, cuda, cuda:1, mps.")] = None,
+    geometry: Annotated[
+        Literal["exact", "differences", "both"] | None, typer.Option(help="How derivatives are taken.")
+    ] = None,
+    memory: Annotated[float, typer.Option(min=1, help="Megabytes for images and activations.")] = 600,
+    points: Annotated[int, typer.Option(min=3, help="Points that are compared in pairs, at most.")] = 1024,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
@@ -54,11 +69,13 @@ def diagnose(
     from composcope.experiments.store import Store
     from composcope.fastconv import keep_memory
     from composcope.report.diagnosis_page import write_diagnosis_page
-    from composcope.report.samples import module_samples, run_samples
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
     keep_memory()  # freed memory stays in the process, which saves a tenth of the time
+    options: dict[str, Any] = {"layers": layers or None, "device": device, "memory_mb": memory, "most_points": points}
+    if geometry is not None:
+        options["geometry"] = geometry
     with progress_bar("diagnosis") as advance:
         if ".py" in decoder:
             if ":" not in decoder:
@@ -69,17 +86,26 @@ def diagnose(
             module = load_decoder(decoder, weights)
             entry = int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
             diagnosis = diagnose_module(
-                module, task, holdout, encoding, pick=entry, on_progress=advance, draws=draws, only=only
+                module,
+                task,
+                holdout,
+                encoding,
+                inputs=inputs,
+                pick=entry,
+                on_progress=advance,
+                draws=draws,
+                only=only,
+                **options,
             )
-            samples = module_samples(module, task, holdout, encoding, entry)
             title, settings = decoder, None
-        elif spec or weights or pick:
-            raise BadInput(f"{decoder}: --spec, --weights and --pick belong to a module, path/file.py:function")
+        elif spec or weights or pick or inputs != "code":
+            raise BadInput(
+                f"{decoder}: --spec, --weights, --pick and --inputs belong to a module, path/file.py:function"
+            )
         else:
             target = Store(store)
             run = load(target, target.find(decoder))
-            diagnosis = run.diagnose(on_progress=advance, draws=draws, only=only)
-            samples = run_samples(run)
+            diagnosis = run.diagnose(on_progress=advance, draws=draws, only=only, **options)
             title, settings = f"Run {run.run_id}", run.spec
     if as_json:
         print_json(diagnosis.numbers())
@@ -87,7 +113,7 @@ def diagnose(
         print(shown(diagnosis.summary()))
     if out is not None:
         save_diagnosis(diagnosis, out)
-        page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings, samples)
+        page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings)
         if not as_json:
             print(f"saved in {out}; to look at: {page}")
 

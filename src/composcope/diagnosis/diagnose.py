@@ -1,5 +1,6 @@
 """Does this decoder compose, and why? The whole set of measures for any module that turns codes into images."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -7,32 +8,47 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from composcope.activations import Encode, Pick, Subject, code_tangents
+from composcope.activations import (
+    Decode,
+    Encode,
+    Inputs,
+    Pick,
+    Subject,
+    adapted,
+    code_tangents,
+    encoded,
+    flat_encoding,
+)
+from composcope.activations.calling import Adapted, Layout
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.errors import errors
-from composcope.diagnosis.judging import drawn_images, judged
+from composcope.diagnosis.judging import drawn_and_compared, judged, note_randomness
 from composcope.diagnosis.kernels import kernel_report, no_kernels
 from composcope.diagnosis.layers import LayerDiagnosis, diagnose_layers
-from composcope.diagnosis.points import Points, checked_split, points_of
+from composcope.diagnosis.points import MOST_COMBINATIONS, Points, checked_split, points_of
 from composcope.diagnosis.quantities import Material, image_quantities, layer_quantities, measured
+from composcope.diagnosis.samples import samples_of
 from composcope.diagnosis.structure import complexities
 from composcope.diagnosis.superposition import code_columns, inferred_columns, superposition_report
 from composcope.encodings import Encoding
 from composcope.errors import BadInput
-from composcope.holdouts import Holdout
+from composcope.factors import Factor
+from composcope.holdouts import GivenHoldout
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_sizes
 from composcope.tasks.base import Task
+from composcope.verdict.pictures import rendered
 
 OnProgress = Callable[[int, int], None]
 
 
 def diagnose(
-    module: nn.Module,
+    module: Decode,
     task: Task,
-    holdout: Holdout,
+    holdout: GivenHoldout,
     encoding: Encode,
     *,
+    inputs: Inputs = "code",
     pick: Pick = None,
     layers: Sequence[str] | None = None,
     untrained: nn.Module | None = None,
@@ -47,14 +63,20 @@ def diagnose(
 ) -> Diagnosis:
     """Measure a decoder over the task's grid, part of which was withheld from it.
 
-    - `module`: codes (n, code) -> images (n, channels, height, width). Its modes and weights are left as they are.
-    - `encoding`: an `Encoding`, or a function latents (n, factors) -> codes (n, code).
+    - `module`: codes (n, code) -> images (n, channels, height, width): a module, a method of one, or any function. Its
+      modes and weights are left as they are.
+    - `holdout`: a `Holdout`, a mask over `task.grid()`, a list of its rows, or a function (see `as_holdout`).
+    - `encoding`: an `Encoding`, or a function of the latents (n, factors) that returns codes: a tensor (n, code) or
+      (n, slots, d), or a tuple or dict of tensors, which the module gets as arguments or as a dict.
+    - `inputs`: what the module takes of an `Encoding`: one "code"; one argument for each of the "factors", or by name
+      as "keywords"; a "dict"; or "slots", codes of shape (n, factors, d).
     - `pick`: which entry of a tuple or dict output is the image: a number, a key or a function.
     - `layers`: names of the layers to measure, all by default. `untrained`: a twin of the module, as a control.
     - `geometry`: "differences" on the grid instead of exact derivatives; also used where these do not exist. "both": in
       addition, so that each layer also has `differences`.
     - `device`: where to run a copy of the module; by default the module itself, where it is.
-    - `seed`: of shuffles, folds and samples. `memory_mb`: bound on activations held at a time, in megabytes.
+    - `seed`: of shuffles, folds and samples. `memory_mb`: bound on images and activations held at a time, in megabytes;
+      of a grid whose images do not fit, some points are drawn, and a note says how many.
     - `most_points`: measures that compare all pairs of points (kernels, probes) use at most this many of them.
     - `on_progress`: called with the steps done and their number.
     - `draws`: images per combination of a module that is random, from one generator; the verdict is over all of them.
@@ -73,38 +95,40 @@ def diagnose(
     memory = int(memory_mb * 2**20)
     rng = torch.Generator().manual_seed(seed)
     parts = checked_split(task, holdout)
-    points = points_of(task, parts, most_points, rng)
-    codes = _codes(encoding, points)
-    subject = Subject(module, codes, pick, layers, device)
+    points = points_of(task, parts, most_points, rng, _most_drawn(task, memory, draws))
+    codes, layout = encoded(encoding, points.latents, points.factors, inputs)
+    decoder = adapted(module, layout)
+    told = _told(layout, encoding, codes, points)
+    subject = Subject(decoder, codes, pick, layers, device, told)
     _check_shape(subject, codes, task)
-    twin = None if untrained is None else Subject(untrained, codes, pick, layers, device)
-    images, truth = drawn_images(subject, codes, draws, notes), task.render(points.latents).float()
-    _check_finite(images)
-    outputs, targets = [task.foreground(draw) for draw in images], task.foreground(truth)
+    twin = None if untrained is None else Subject(adapted(untrained, layout), codes, pick, layers, device, told)
+    note_randomness(subject, codes, draws, notes)
+    outputs, each = drawn_and_compared(subject, codes, task, points, draws, structural=only is None)
+    truth = rendered(lambda rows: task.foreground(task.render(points.latents[rows]).float()), len(codes), memory / 4)
+    if points.sampled:
+        notes["combinations"] = (
+            f"{len(codes)} of the {len(parts.latents)} combinations, drawn at random together with their neighbours, "
+            f"are measured: more images do not fit into memory_mb = {memory_mb:g}, or take too long"
+        )
     brief = Diagnosis(
         factors=tuple(factor.name for factor in points.factors),
         sizes=grid_sizes(points.factors),
-        points=len(codes),
-        heldout=int(points.heldout.sum()),
+        points=len(parts.latents),
+        heldout=int(parts.mask.sum()),
         certificate=str(parts.certificate),
-        verdict=judged(task, outputs, targets, points, seed, notes),
-        error=errors(task, images[0], truth, points, notes, structural=only is None),
+        verdict=judged(task, outputs, truth, points, seed, memory, notes),
+        error=errors(task, each, points, notes),
         superposition=None,
         kernels=no_kernels(),
         complexity=None,
         layers={},
         notes=notes,
+        samples=samples_of(
+            task, points.split, lambda latents: subject.images(encoded(encoding, latents, points.factors, inputs)[0])
+        ),
     )
     if only == "verdict":
         return brief
-    tangents = _tangents(encoding, subject, codes, points, geometry, notes)
-    step = _Steps(on_progress, subject, twin, len(codes), tangents)
-    both = geometry == "both"
-    notes |= {f"layers.{name}": why for name, why in subject.skipped.items()}
-    if not points.whole:
-        notes["points"] = f"kernels and probes use {len(points.sample)} of the {len(codes)} points, drawn at random"
-    if not points.full:
-        notes["grid"] = "the points are not the factors' whole grid: tuning and linear factorization are left out"
     diagnosis = replace(
         brief,
         superposition=superposition_report(
@@ -112,26 +136,51 @@ def diagnose(
             codes,
             _columns(encoding, codes, points),
             outputs[0],
-            targets,
+            truth,
             points,
             rng,
             notes,
         ),
         kernels=kernel_report(task, outputs[0], points, rng, notes),
-        complexity=complexities(outputs[0], targets, points, notes),
+        complexity=complexities(outputs[0], truth, points, notes),
+        more=dict(measured(image_quantities(), Material(task, points, outputs[0], truth))),
+    )
+    del outputs, truth, brief  # the layers need the memory
+    tangents = _tangents(flat_encoding(encoding, layout), subject, codes, points, geometry, notes)
+    step = _Steps(on_progress, subject, twin, len(codes), tangents)
+    both = geometry == "both"
+    _note_layers(decoder, subject, points, notes)
+    diagnosis = replace(
+        diagnosis,
         layers=_layers(subject, codes, points, tangents, memory, seed, step, both),
         untrained=None if twin is None else _layers(twin, codes, points, tangents, memory, seed, step, both),
-        more=dict(measured(image_quantities(), Material(task, points, outputs[0], targets))),
     )
     _note_geometry(diagnosis, notes)
     return diagnosis
 
 
-def _check_finite(draws: Sequence[Tensor]) -> None:
-    for images in draws:
-        if not images.isfinite().all():
-            broken = int((~images.flatten(1).isfinite()).any(1).sum())
-            raise BadInput(f"{broken} of the module's {len(images)} images have pixels that are not finite")
+def _most_drawn(task: Task, memory: int, draws: int) -> int:
+    """How many points may be drawn so that all draws' images fit into most of the memory."""
+    return max(1, min(MOST_COMBINATIONS, int(0.85 * memory / (4 * math.prod(task.image_shape) * draws))))
+
+
+def _note_layers(decoder: nn.Module, subject: Subject, points: Points, notes: dict[str, str]) -> None:
+    """Which layers are not measured, or not everywhere."""
+    notes |= {f"layers.{name}": why for name, why in subject.skipped.items()}
+    if isinstance(decoder, Adapted) and decoder.why_no_layers:
+        notes["layers"] = decoder.why_no_layers
+    if subject.repeated:
+        name, calls = max(subject.repeated.items(), key=lambda item: item[1])
+        notes["layers.calls"] = (
+            f"{len(subject.repeated)} layers are called often ({name} {calls} times, as in a sampler): their last call "
+            "is measured"
+        )
+    if not points.whole:
+        notes["points"] = (
+            f"kernels and probes use {len(points.sample)} of the {len(points.latents)} points, drawn at random"
+        )
+    if not points.full:
+        notes["grid"] = "the points are not the factors' whole grid: tuning and linear factorization are left out"
 
 
 def _layers(
@@ -170,20 +219,24 @@ class _Steps:
             self.report(self.done, self.total)
 
 
-def _codes(encoding: Encode, points: Points) -> Tensor:
-    if isinstance(encoding, Encoding):
-        try:
-            return encoding.encode(points.latents, points.factors)
-        except ValueError as error:
-            raise BadInput(str(error)) from None
-    codes = encoding(points.latents.clone())
-    if not isinstance(codes, Tensor) or codes.ndim != 2 or len(codes) != len(points.latents):
-        shape = tuple(codes.shape) if isinstance(codes, Tensor) else type(codes).__name__
-        wanted = f"({len(points.latents)}, code)"
-        raise BadInput(
-            f"encoding: latents of shape {tuple(points.latents.shape)} need codes of shape {wanted}; it returns {shape}"
-        )
-    return codes.detach().float().cpu()
+def _told(layout: Layout, encoding: Encode, codes: Tensor, points: Points) -> str:
+    """What the columns of the code are, for the message that a module does not take it."""
+    if not layout.plain:
+        return f"given as {layout}"
+    columns = _columns(encoding, codes, points)
+    if columns is None:
+        return ""
+    return "columns " + ", ".join(_range(factor, own) for factor, own in zip(points.factors, columns, strict=True))
+
+
+def _range(factor: Factor, own: Tensor) -> str:
+    """A factor's columns, as "3-7 for x"."""
+    rows = own.nonzero()[:, 0].tolist()
+    if not rows:
+        return f"none for {factor.name}"
+    if rows != list(range(rows[0], rows[-1] + 1)):
+        return f"{', '.join(map(str, rows))} for {factor.name}"
+    return f"{rows[0]}-{rows[-1]} for {factor.name}" if len(rows) > 1 else f"{rows[0]} for {factor.name}"
 
 
 def _check_shape(subject: Subject, codes: Tensor, task: Task) -> None:

@@ -1,11 +1,14 @@
 """The result of a diagnosis, as a value."""
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from composcope.diagnosis.errors import Errors
 from composcope.diagnosis.kernels import KernelReport
 from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.diagnosis.samples import Samples
 from composcope.diagnosis.superposition import SuperpositionReport
 from composcope.measures.complexity import Complexity
 from composcope.verdict import Verdict
@@ -21,6 +24,7 @@ class Diagnosis:
     - `verdict`: None where nothing is held out; `certificate`: what the split proves about itself.
     - `layers`: by name, from "code" to "image"; `untrained`: the same of an untrained twin, if one was given.
     - `notes`: what could not be measured or was measured another way, and why.
+    - `samples`: some held-out images beside the truth.
     - `more`: quantities that have no field of their own, by key (see `diagnosis/quantities.py`).
     """
 
@@ -38,6 +42,7 @@ class Diagnosis:
     untrained: dict[str, LayerDiagnosis] | None = None
     notes: dict[str, str] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
+    samples: Samples | None = None
 
     def __repr__(self) -> str:
         verdict = self.verdict.kind if self.verdict else "no verdict"
@@ -48,6 +53,12 @@ class Diagnosis:
         from composcope.diagnosis.summary import summary
 
         return summary(self)
+
+    def write_page(self, path: str | os.PathLike[str], title: str = "Does it compose?") -> Path:
+        """Write a self-contained HTML page of the diagnosis, to be opened in a browser; returns where it is."""
+        from composcope import write_diagnosis_page  # the public name: pages are made of diagnoses, not the reverse
+
+        return write_diagnosis_page(self, Path(path), title)
 
     def numbers(self) -> dict[str, Any]:
         """Every single number, by measure: plain data, ready for JSON."""

@@ -1,5 +1,6 @@
 """How far a decoder's images are from the truth: point by point, in the mean, and by distance into the hole."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxtyping import Bool, Float
@@ -105,23 +106,38 @@ class Errors:
     by_distance: dict[str, ByDistance]
 
 
-def errors(task: Task, images: Images, truth: Images, points: Points, notes: Notes, structural: bool = True) -> Errors:
-    """Compare every image with the truth in all the ways that apply; SSIM, which is slow, only if `structural`."""
-    basic = point_errors(task, images, truth, points.latents)
-    each = {"mse": basic.mse, "blank_mse": basic.blank_mse, "correlation": shape_correlation(images, truth)}
-    if not structural:
-        notes["ssim_error"] = "only the verdict was asked for"
-    elif min(truth.shape[-2:]) >= 3:
-        each["ssim_error"] = ssim_error(images, truth)
-    else:
-        notes["ssim_error"] = f"images of {truth.shape[-2]} x {truth.shape[-1]} pixels are too small for it"
+def each_error(
+    task: Task, images: Images, truth: Images, latents: Latents, span: float | None = None
+) -> dict[str, Float[Tensor, "n"]]:
+    """Every image's errors, by name, in all the ways that apply.
+
+    - `span`: the range of all true pixels; without it the structural errors, which are slow, are left out.
+    """
+    basic = point_errors(task, images, truth, latents)
+    each = {"mse": basic.mse, "blank_mse": basic.blank_mse}
+    if span is not None:
+        each["correlation"] = shape_correlation(images, truth)
+        if min(task.image_shape[1:]) >= 3:
+            each["ssim_error"] = ssim_error(images, truth, span)
     if basic.position_error is not None and basic.placed is not None:
         each |= {"position_error": basic.position_error, "placed": basic.placed}
-    else:
+    return each
+
+
+def errors(task: Task, each: Mapping[str, Float[Tensor, "n"]], points: Points, notes: Notes) -> Errors:
+    """The means, maps and curves of the errors that `each_error` gives at every point."""
+    if "correlation" not in each:
+        notes["correlation"] = "only the verdict was asked for"
+    if "ssim_error" not in each:
+        height, width = task.image_shape[1:]
+        small = f"images of {height} x {width} pixels are too small for it"
+        notes["ssim_error"] = small if min(height, width) < 3 else "only the verdict was asked for"
+    if "position_error" not in each:
         notes["position"] = f"{task.kind} does not define a position in the image"
+    basic = PointErrors(each["mse"], each["blank_mse"], each.get("position_error"), each.get("placed"))
     held, seen = points.heldout, ~points.heldout
     distances = distance_to_seen(points.latents, held, points.factors)[held]
-    sizes = grid_sizes(points.factors) if points.full else (len(truth),)
+    sizes = grid_sizes(points.factors) if points.full else (len(each["mse"]),)
     means = mean_errors(basic, held)
     return Errors(
         map=each["mse"].reshape(sizes),
@@ -136,7 +152,10 @@ def errors(task: Task, images: Images, truth: Images, points: Points, notes: Not
         heldout_position_error=mean_over(basic.position_error, held),
         seen_accuracy=means.get("seen_accuracy"),
         accuracy=means.get("accuracy"),
-        seen_correlation=mean_over(each["correlation"], seen),
-        heldout_correlation=mean_over(each["correlation"], held),
-        by_distance={name: mean_by_distance(values[held], distances) for name, values in each.items()},
+        seen_correlation=mean_over(each.get("correlation"), seen),
+        heldout_correlation=mean_over(each.get("correlation"), held),
+        # Among some of the points the nearest seen one is farther away than it really is.
+        by_distance={}
+        if points.sampled
+        else {name: mean_by_distance(values[held], distances) for name, values in each.items()},
     )

@@ -6,48 +6,105 @@ import torch
 from torch import Tensor
 
 from composcope.activations import Subject
+from composcope.diagnosis.errors import each_error
 from composcope.diagnosis.points import Points
 from composcope.diagnosis.truth import additive_cross
+from composcope.errors import BadInput
+from composcope.factors import Latents
 from composcope.measures.grid import grid_index
 from composcope.tasks.base import Images, Task
 from composcope.verdict import Verdict, judge
 from composcope.verdict.judgement import MOST_CANDIDATES
+from composcope.verdict.pictures import Pictures, rendered
 from composcope.verdict.residuals import scaling_axes
 
 # As many images are drawn twice to see whether the module is random.
 DRAWN_TWICE = 64
+CHUNK = 256  # images at a time
 
 
-def drawn_images(subject: Subject, codes: Tensor, draws: int, notes: dict[str, str]) -> list[Images]:
-    """The module's images of all codes, `draws` times; a note says so if two calls of the module differ."""
+def note_randomness(subject: Subject, codes: Tensor, draws: int, notes: dict[str, str]) -> None:
+    """Draw some images twice; if they differ, the subject is told that it is random, and a note says by how much."""
     some = codes[torch.linspace(0, len(codes) - 1, min(len(codes), DRAWN_TWICE)).long()]
     first, second = subject.draws(some, 2)
-    images = subject.draws(codes, draws)
-    if not torch.equal(first, second):
+    subject.random = not torch.equal(first, second)
+    if subject.random:
         spread = ((first - second).square().mean() / 2).sqrt().item()
         deviation = first.std(0, correction=0).square().mean().sqrt().item()
         notes["random outputs"] = (
             f"two calls of the module differ: its pixels have a standard deviation of {spread:.3g} between calls and "
             f"{deviation:.3g} between combinations; the verdict is of {draws} draw{'s' if draws > 1 else ''} (draws=)"
         )
-    return images
+
+
+class _Comparison:
+    """Compares images with the truth as they are made, some at a time, so that only the foregrounds are kept."""
+
+    def __init__(self, task: Task, points: Points, structural: bool) -> None:
+        self.task, self.points = task, points
+        self.span = _span(task, points) if structural else None
+        self.each: list[dict[str, Tensor]] = []
+        self.compared = self.broken = 0
+
+    def __call__(self, start: int, images: Images) -> Images:
+        if not images.sum().isfinite():  # one pass over the pixels, unless something is wrong
+            self.broken += int((~images.flatten(1).isfinite()).any(1).sum())
+        if start == self.compared and not self.broken:  # in the first of several draws
+            latents = self.points.latents[start : start + len(images)]
+            self.each.append(each_error(self.task, images, self.task.render(latents).float(), latents, self.span))
+            self.compared += len(images)
+        return self.task.foreground(images)
+
+
+def drawn_and_compared(
+    subject: Subject, codes: Tensor, task: Task, points: Points, draws: int, structural: bool
+) -> tuple[list[Images], dict[str, Tensor]]:
+    """The foregrounds that the module draws, `draws` times, and every error of the first draw's images, by name."""
+    comparison = _Comparison(task, points, structural)
+    outputs = subject.draws(codes, draws, comparison)
+    if comparison.broken:
+        total = draws * len(codes)
+        raise BadInput(f"{comparison.broken} of the module's {total} images have pixels that are not finite")
+    return outputs, {name: torch.cat([part[name] for part in comparison.each]) for name in comparison.each[0]}
+
+
+def _span(task: Task, points: Points) -> float:
+    """The range of the true pixels, 1 if they are all the same."""
+    extremes = [
+        (images.amin().item(), images.amax().item()) for images in map(task.render, points.latents.split(CHUNK))
+    ]
+    return max(high for _, high in extremes) - min(low for low, _ in extremes) or 1.0
+
+
+def _cross(task: Task, latents: Latents) -> Images:
+    cross = additive_cross(task, latents)
+    assert cross is not None  # it was asked for one point
+    return cross
 
 
 def judged(
-    task: Task, outputs: Sequence[Images], truth: Images, points: Points, seed: int, notes: dict[str, str]
+    task: Task,
+    outputs: Sequence[Images],
+    truth: Pictures,
+    points: Points,
+    seed: int,
+    memory: int,
+    notes: dict[str, str],
 ) -> Verdict | None:
     """The verdict on foregrounds over the points, one per draw, with notes; None where nothing is held out."""
     if not points.heldout.any():
         notes["verdict"] = "no point is held out"
         return None
-    cross = additive_cross(task, points.latents)
-    if cross is None:
+    cross: Pictures | None = None
+    if additive_cross(task, points.latents[:1]) is not None:
+        cross = rendered(lambda rows: _cross(task, points.latents[rows]), len(points.latents), memory / 8)
+    else:
         notes["verdict.cross"] = f"{task.kind} cannot draw a factor alone: the cross of stripes is not a reference"
     index = grid_index(points.latents, points.factors)
     scaling = [points.factors[axis].name for axis in scaling_axes(truth, index)]
     if scaling:
         notes["verdict.scale"] = f"{', '.join(scaling)} only scales the image, so references are not scaled to fit"
-    verdict = judge(outputs, truth, points.latents, points.heldout, points.factors, cross, seed)
+    verdict = judge(outputs, truth, points.latents, points.heldout, points.factors, cross, seed, points.judgeable)
     _note_limits(verdict, points, notes)
     if verdict.spread is not None and "random outputs" in notes:
         notes["random outputs"] += f"; its score has a standard deviation of {verdict.spread:.3f} over draws"

@@ -105,7 +105,9 @@ def diagnose_layers(
 
     - `tangents`: the codes' derivatives, for exact geometry; without them it is by differences on the grid.
     - `both`: geometry by differences too, as the field `differences`.
+    - `memory`: in bytes; one half for activations, the other for what is computed from them.
     """
+    memory //= 2
     exact = {} if tangents is None else subject.metrics(codes, tangents, on_step)
     accumulators: dict[str, LayerAccumulator] = {}
     layers = {}
@@ -125,7 +127,7 @@ class LayerAccumulator:
     def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int, both: bool = False) -> None:
         axes = len(differentiable(points.factors))
         self.both = both
-        # Units at a time: their copies in double precision (about 4 of 8 bytes) must fit into the memory too.
+        # Units at a time, so that their copies in double precision (about 4 of 8 bytes) fit into the memory.
         self.units = max(64, min(4096, memory // (32 * len(points.latents))))
         self.layer, self.points, self.exact = layer, points, exact
         self.gram = torch.zeros(len(points.sample), len(points.sample), dtype=torch.float64)

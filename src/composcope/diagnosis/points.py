@@ -4,14 +4,19 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.errors import BadInput
 from composcope.factors import Factor
-from composcope.holdouts import Holdout, Split, split
+from composcope.holdouts import GivenHoldout, Split, certify, split
 from composcope.measures.grid import grid_index, grid_order, grid_sizes
 from composcope.tasks.base import Task
+
+# Larger grids are sampled even if their images are small, since every layer is measured at every point.
+MOST_COMBINATIONS = 50_000
+# As many points of a sampled grid have all their neighbours drawn, or fewer if these are too many.
+LARGEST_CHOICE = 600
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,8 @@ class Points:
 
     - `full`: whether they are the factors' whole grid. `sample`: the points whose pairs are all compared, fewer than
       all where there are many.
+    - `judgeable`: where the points are only some of the task's, those whose neighbours on the grid are among them;
+      None where they are all of them.
     """
 
     latents: Float[Tensor, "n factors"]
@@ -27,6 +34,17 @@ class Points:
     factors: tuple[Factor, ...]
     full: bool
     sample: Tensor
+    judgeable: Bool[Tensor, "n"] | None = None
+
+    @property
+    def split(self) -> Split:
+        """The points as a split, in grid order."""
+        return Split(self.latents, self.heldout, certify(self.factors, self.latents, self.heldout))
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the points are only some of the task's."""
+        return self.judgeable is not None
 
     @property
     def whole(self) -> bool:
@@ -34,22 +52,66 @@ class Points:
         return len(self.sample) == len(self.latents)
 
 
-def grid_split(task: Task, holdout: Holdout) -> Split:
+def grid_split(task: Task, holdout: GivenHoldout) -> Split:
     """`split` with its points in grid order, which a table of the user's own need not have."""
     parts = split(task, holdout)
     order = grid_order(parts.latents, task.factors)
     return Split(parts.latents[order], parts.mask[order], parts.certificate)
 
 
-def points_of(task: Task, parts: Split, most: int, generator: torch.Generator) -> Points:
-    """The points of a split in grid order, at most `most` of them to be compared in pairs."""
+def points_of(
+    task: Task, parts: Split, most: int, generator: torch.Generator, most_drawn: int = MOST_COMBINATIONS
+) -> Points:
+    """The points of a split in grid order, at most `most` of them to be compared in pairs.
+
+    Of more than `most_drawn` points some are chosen at random: held-out and seen ones to be judged, everything that
+    differs from these in one factor (which they are compared with), and others as long as there is room.
+    """
     index = grid_index(parts.latents, task.factors)
+    if len(index) > most_drawn:
+        rows, judgeable = _chosen(index, parts.mask, most_drawn, generator)
+        latents, mask = parts.latents[rows], parts.mask[rows]
+        return Points(latents, mask, tuple(task.factors), False, sampled(mask, most, generator), judgeable[rows])
     # As many points as the grid has, none of them off it; the split has checked that none occurs twice.
     full = len(index) == math.prod(grid_sizes(task.factors)) and bool((index >= 0).all())
     return Points(parts.latents, parts.mask, tuple(task.factors), full, sampled(parts.mask, most, generator))
 
 
-def checked_split(task: Task, holdout: Holdout) -> Split:
+def _chosen(
+    index: Int[Tensor, "n factors"], heldout: Bool[Tensor, "n"], most: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "rows"], Bool[Tensor, "n"]]:
+    """Which rows are drawn, in order, and which of all points have their neighbours among them."""
+    order = torch.randperm(len(index), generator=generator)
+    held, seen = order[heldout[order]], order[~heldout[order]]
+    count = min(LARGEST_CHOICE, len(index))
+    while True:
+        judgeable = torch.zeros(len(index), dtype=torch.bool)
+        judgeable[torch.cat([held[: 2 * count // 3], seen[: count // 3 + 1]])] = True
+        drawn = judgeable.clone()
+        drawn[neighbouring_rows(index, judgeable.nonzero()[:, 0])] = True
+        if int(drawn.sum()) <= most or count <= 3:
+            break
+        count = count * 2 // 3
+    others = order[~drawn[order]]
+    drawn[others[: max(0, most - int(drawn.sum()))]] = True
+    return drawn.nonzero()[:, 0], judgeable
+
+
+def neighbouring_rows(index: Int[Tensor, "n factors"], rows: Int[Tensor, "m"]) -> Int[Tensor, "k"]:
+    """The rows that differ from one of these in a single factor, by numbering combinations in mixed radix."""
+    sizes = (index.amax(0) + 2).tolist()  # one more, for an index of -1
+    place = torch.tensor([math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))])
+    number = ((index + 1) * place).sum(1)
+    ordered, order = number.sort()
+    found = []
+    for axis, size in enumerate(sizes):
+        moved = number[rows][:, None] + (torch.arange(size) - (index[rows, axis, None] + 1)) * place[axis]
+        position = torch.searchsorted(ordered, moved.flatten()).clamp(max=len(ordered) - 1)
+        found.append(order[position[ordered[position] == moved.flatten()]])
+    return torch.cat(found).unique()
+
+
+def checked_split(task: Task, holdout: GivenHoldout) -> Split:
     """`grid_split`, with BadInput for a holdout that does not fit the task."""
     try:
         return grid_split(task, holdout)

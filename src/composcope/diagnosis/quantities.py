@@ -15,6 +15,7 @@ from composcope.diagnosis.points import Points
 from composcope.diagnosis.structure import shared_blocks
 from composcope.measures.geometry import Factorization, VolumeSummary
 from composcope.tasks.base import Images, Task
+from composcope.verdict.pictures import Pictures
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Material:
     task: Task
     points: Points
     outputs: Images
-    targets: Images
+    targets: Pictures
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,44 @@
 """Whether images are products of single-factor functions: how many a pixel needs, and which factors act together."""
 
+import torch
+
 from composcope.diagnosis.points import Points
 from composcope.measures.complexity import Complexity, independent_blocks, pixel_complexity
 from composcope.tasks.base import Images
+from composcope.verdict.pictures import Pictures, whole
 
 # The blocks of three or more factors are judged from the strongest pixels, so that their cost stays bounded.
 MOST_PIXELS = 64
 MOST_VALUES = 2**20
 # The share of the norm that a split into blocks may miss: a trained decoder is never exact.
 BLOCK_TOLERANCE = 0.05
+CHUNK = 256  # images at a time
 
 
-def complexities(outputs: Images, truth: Images, points: Points, notes: dict[str, str]) -> dict[str, Complexity] | None:
+def complexities(
+    outputs: Images, truth: Pictures, points: Points, notes: dict[str, str]
+) -> dict[str, Complexity] | None:
     """Product terms per pixel, of the targets and of the outputs."""
     if not points.full or len(points.factors) != 2:
         notes["complexity"] = "it is defined for two factors over their whole grid"
         return None
     return {
-        name: pixel_complexity(images, points.factors) for name, images in (("targets", truth), ("outputs", outputs))
+        name: pixel_complexity(images, points.factors)
+        for name, images in (("targets", whole(truth)), ("outputs", outputs))
     }
 
 
-def shared_blocks(foreground: Images, points: Points) -> str | None:
+def shared_blocks(foreground: Pictures, points: Points) -> str | None:
     """Which of three or more factors act together, as "x, y | brightness"; None for fewer, or without a whole grid.
 
     Factors in different blocks enter every pixel as a product, up to 5 % of the norm: partial factorization.
     """
     if not points.full or len(points.factors) < 3:
         return None
-    pixels = foreground.flatten(1).double()
-    count = max(1, min(MOST_PIXELS, MOST_VALUES // len(pixels), pixels.shape[1]))
-    strongest = pixels[:, pixels.square().sum(0).topk(count).indices]
+    count = max(1, min(MOST_PIXELS, MOST_VALUES // len(foreground), foreground.shape[1:].numel()))
+    chunks = torch.arange(len(foreground)).split(CHUNK)
+    energy = torch.stack([foreground[rows].flatten(1).double().square().sum(0) for rows in chunks]).sum(0)
+    best = energy.topk(count).indices
+    strongest = torch.cat([foreground[rows].flatten(1)[:, best] for rows in chunks]).double()
     blocks = independent_blocks(strongest, points.factors, BLOCK_TOLERANCE)
     return " | ".join(", ".join(block) for block in blocks)

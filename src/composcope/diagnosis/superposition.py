@@ -20,8 +20,11 @@ from composcope.measures.superposition import (
     superposition,
 )
 from composcope.tasks.base import Images
+from composcope.verdict.pictures import Pictures, whole
 
 Notes = dict[str, str]
+# Each is drawn once more per factor, and compared with ten shuffled sums.
+MOST_SUPERPOSED = 512
 Codes = Float[Tensor, "n code"]
 Columns = Sequence[Bool[Tensor, "code"]]
 
@@ -75,12 +78,19 @@ def inferred_columns(
     return None if left.any() else columns
 
 
+def _some(rows: Tensor, generator: torch.Generator) -> Tensor:
+    """At most so many of the rows, in order."""
+    if len(rows) <= MOST_SUPERPOSED:
+        return rows
+    return rows[torch.randperm(len(rows), generator=generator)[:MOST_SUPERPOSED]].sort().values
+
+
 def superposition_report(
     draw: Callable[[Codes], Images],
     codes: Codes,
     columns: Columns | None,
     outputs: Images,
-    truth: Images,
+    truth: Pictures,
     points: Points,
     generator: torch.Generator,
     notes: Notes,
@@ -91,22 +101,26 @@ def superposition_report(
         notes["superposition"] = "no point is held out"
         return None
     parts = means = blend = None
+    rows = _some(held.nonzero()[:, 0], generator)
+    if len(rows) < int(held.sum()):
+        notes["superposition.points"] = f"{len(rows)} of the {int(held.sum())} held-out images, drawn at random"
     if len(points.factors) > 1:
         try:
-            seen_means = shared_value_means(outputs, points.latents, held, points.factors)
-            means = superposition(outputs[held], seen_means, generator)
+            seen_means = shared_value_means(outputs, points.latents, held, points.factors, rows)
+            means = superposition(outputs[rows], seen_means, generator)
         except ValueError as error:
             notes["superposition.means"] = str(error)
         if columns is None:
             notes["superposition.parts"] = "some code units depend on several factors; no factor has a code of its own"
         else:
-            alone = parts_alone(draw, codes, columns, held, held.nonzero()[:, 0])
-            parts = superposition(outputs[held], alone, generator)
+            alone = parts_alone(draw, codes, columns, held, rows)
+            parts = superposition(outputs[rows], alone, generator)
     along = differentiable(points.factors)
     if len(along) == 1:
         try:
-            edges = edge_blend(truth, points.latents, held, points.factors, points.factors[along[0]].name)
-            blend = gap_blend(outputs[held], edges, truth[held])
+            true = whole(truth)
+            edges = edge_blend(true, points.latents, held, points.factors, points.factors[along[0]].name)
+            blend = gap_blend(outputs[held], edges, true[held])
         except ValueError as error:
             notes["superposition.blend"] = str(error)
     return SuperpositionReport(parts, means, blend)

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from composcope.diagnosis.diagnosis import Diagnosis
-from composcope.verdict import NOT_LEARNED, Verdict
+from composcope.verdict import KINDS, NOT_LEARNED, Verdict
 
 MOST_LISTED = 3
 # Kinds in which the images show true combinations, so that one can say which factors are wrong.
 NAMING_FACTORS = ("composes", "mixes up factors", "repeats")
+ADDING = [name for name, kind in KINDS.items() if kind == "adds"]
 
 
 def percent(share: float) -> str:
@@ -23,6 +24,8 @@ def headline(verdict: Verdict) -> str:
     """What the decoder does, with the factors that fail: "mixes up factors; shape is mostly wrong"."""
     if verdict.kind == NOT_LEARNED:
         return "has not learned what it saw, so nothing can be said about composition"
+    if verdict.kind == "adds" and 2 * sum(verdict.seen_shares.get(name, 0.0) for name in ADDING) > 1:
+        return "adds, on seen images as well: it draws what each factor does by itself, everywhere"
     failing = verdict.failing if verdict.kind in NAMING_FACTORS else []
     if not failing:
         return verdict.kind
@@ -73,10 +76,9 @@ def confusions(verdict: Verdict) -> list[str]:
         wrong = counts[:, :-1].clone()
         wrong.fill_diagonal_(0)
         true, shown = divmod(int(wrong.argmax()), wrong.shape[1])
-        values = verdict.values[name]
         lines.append(
-            f"{name}: {values[true]:g} is shown as {values[shown]:g} in {int(wrong[true, shown])} of "
-            f"{int(counts[true].sum())} images"
+            f"{name}: {verdict.label(name, true)} is shown as {verdict.label(name, shown)} in "
+            f"{int(wrong[true, shown])} of {int(counts[true].sum())} images"
         )
     return lines
 
@@ -91,6 +93,6 @@ def broken_pairs(verdict: Verdict) -> list[str]:
         broken = known & (shares.nan_to_num(1.0) < 0.5)
         if broken.any() and 2 * int(broken.sum()) < int(known.sum()):
             for a, b in broken.nonzero().tolist():
-                pair = f"{first} {verdict.values[first][a]:g} with {second} {verdict.values[second][b]:g}"
+                pair = f"{first} {verdict.label(first, a)} with {second} {verdict.label(second, b)}"
                 found.append((shares[a, b].item(), f"{pair} ({percent(shares[a, b].item())} right)"))
     return [text for _, text in sorted(found)[:MOST_LISTED]]

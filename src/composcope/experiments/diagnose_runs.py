@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
+from composcope.activations import Decode
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.diagnose import OnProgress
 from composcope.encodings import Encoding
 from composcope.errors import BadInput
-from composcope.experiments.plugins import load_plugin
+from composcope.experiments.plugins import importing_from, load_plugin
 from composcope.experiments.run import load
 from composcope.experiments.spec import Spec, read_toml
 from composcope.experiments.store import Store
@@ -40,29 +41,69 @@ def read_task(path: Path) -> tuple[Task, Holdout, Encoding]:
     return spec.task, spec.holdout, spec.encoding
 
 
-def load_decoder(source: str, weights: Path | None = None) -> nn.Module:
-    """The module that `path/file.py:function` returns, with weights from a safetensors file. Only run trusted files."""
+def load_decoder(source: str, weights: Path | None = None) -> Decode:
+    """The module or function that `path/file.py:function` returns, with weights from a file. Only run trusted files."""
     path, _, name = source.rpartition(":")
     make = getattr(load_plugin(path), name, None)
     if not callable(make):
         raise BadInput(f"{source!r}: {path} has no function {name!r} that makes a module")
-    module = make()
-    if not isinstance(module, nn.Module):
-        raise BadInput(f"{source!r}: {name}() returns {type(module).__name__}, not a torch.nn.Module")
+    with importing_from(Path(path).resolve()):
+        module: Decode = make()
+    if isinstance(module, Tensor) or not callable(module):
+        raise BadInput(f"{source!r}: {name}() returns {type(module).__name__}, not a torch.nn.Module or a function")
     if weights is not None:
+        if not isinstance(module, nn.Module):
+            raise BadInput(f"{source!r}: {name}() returns a function, which has no weights to load")
         _load_weights(module, weights)
     return module
 
 
 def _load_weights(module: nn.Module, weights: Path) -> None:
-    import safetensors.torch
-    from safetensors import SafetensorError
-
     try:
-        module.load_state_dict(safetensors.torch.load_file(weights))
-    except FileNotFoundError:
-        raise BadInput(f"there is no file {str(weights)!r}") from None
-    except (SafetensorError, RuntimeError, OSError) as error:
+        module.load_state_dict(_state(weights))
+    except RuntimeError as error:
         raise BadInput(
             f"weights {str(weights)!r} do not fit the module: {str(error).splitlines()[-1].strip()}"
         ) from None
+
+
+# Under which name training scripts keep the weights in a file with other things in it.
+STATES = ("state_dict", "model_state_dict", "model", "module", "net", "weights")
+# What wrappers for several devices or for compilation put before every name.
+PREFIXES = ("module.", "_orig_mod.")
+
+
+def _state(weights: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of a file of torch.save that holds nothing but data."""
+    import safetensors.torch
+    import torch
+    from safetensors import SafetensorError
+
+    try:
+        if weights.suffix not in (".pt", ".pth", ".ckpt", ".bin"):
+            return dict(safetensors.torch.load_file(weights))
+        found: Any = torch.load(weights, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise BadInput(f"there is no file {str(weights)!r}") from None
+    except (SafetensorError, OSError, EOFError) as error:
+        raise BadInput(f"weights {str(weights)!r} cannot be read: {str(error).splitlines()[-1].strip()}") from None
+    except Exception as error:  # whatever the restricted reader refuses
+        raise BadInput(
+            f"weights {str(weights)!r}: only tensors and plain data are read, and the file holds something else; save "
+            f"module.state_dict() ({str(error).strip().splitlines()[0]:.150})"
+        ) from None
+    while isinstance(found, dict) and not _named_tensors(found):
+        inner = next((found[name] for name in STATES if isinstance(found.get(name), dict)), None)
+        if inner is None:
+            raise BadInput(f"weights {str(weights)!r} hold no state dict; they have {', '.join(map(str, found))}")
+        found = inner
+    if not isinstance(found, dict):
+        raise BadInput(f"weights {str(weights)!r} hold a {type(found).__name__}; a state dict is needed")
+    for prefix in PREFIXES:
+        if all(name.startswith(prefix) for name in found):
+            found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+    return found
+
+
+def _named_tensors(state: dict[Any, Any]) -> bool:
+    return bool(state) and all(isinstance(name, str) and isinstance(part, Tensor) for name, part in state.items())

@@ -221,8 +221,9 @@ class Run:
         on_progress: Callable[[int, int], None] | None = None,
         draws: int = 1,
         only: Literal["verdict"] | None = None,
+        **options: Any,
     ) -> Diagnosis:
-        """Diagnose the run anew, beside the same network before training; `draws` and `only` as in `cs.diagnose`."""
+        """Diagnose the run anew, beside the same network before training; the other options are `cs.diagnose`'s."""
         spec = self.spec
         untrained = drawing_part(spec, build(spec))
         return diagnose(
@@ -231,11 +232,12 @@ class Run:
             spec.holdout,
             spec.encoding,
             untrained=untrained,
-            geometry="both",  # studies compare the authors' differences with exact derivatives
             seed=spec.seed,
             on_progress=on_progress,
             draws=draws,
             only=only,
+            # Studies compare the authors' differences with exact derivatives.
+            **{"geometry": "both", **options},
         )
 
     # To look at

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor, column
@@ -49,22 +49,27 @@ def sum_of_shuffled(parts: Sequence[Images], generator: torch.Generator) -> Imag
 
 
 def shared_value_means(
-    outputs: Images, latents: Float[Tensor, "n factors"], heldout: Bool[Tensor, "n"], factors: Sequence[Factor]
-) -> list[Float[Tensor, "heldout channels height width"]]:
+    outputs: Images,
+    latents: Float[Tensor, "n factors"],
+    heldout: Bool[Tensor, "n"],
+    factors: Sequence[Factor],
+    chosen: Int[Tensor, "chosen"] | None = None,
+) -> list[Float[Tensor, "chosen channels height width"]]:
     """For each factor and held-out point, the mean of the seen outputs that share the point's value of that factor.
 
     - `outputs`: images over all n points. The list has one stack of images per factor, in the held-out points' order.
+    - `chosen`: rows of the points for which means are wanted, by default all held-out ones.
     """
     index = grid_index(latents, factors)
-    seen, pixels = index[~heldout], outputs[~heldout].flatten(1).double()
+    wanted = heldout.nonzero()[:, 0] if chosen is None else chosen
     means = []
     for axis, factor in enumerate(factors):
-        known = seen[:, axis] >= 0
-        sums = torch.zeros(factor.size, pixels.shape[1], dtype=pixels.dtype).index_add(
-            0, seen[known, axis], pixels[known]
-        )
-        counts = torch.bincount(seen[known, axis], minlength=factor.size)
-        needed = index[heldout, axis]
+        rows = (~heldout & (index[:, axis] >= 0)).nonzero()[:, 0]
+        sums = torch.zeros(factor.size, outputs[0].numel(), dtype=torch.float64)
+        for some in rows.split(256):  # in double precision all at once would need twice the memory of the images
+            sums.index_add_(0, index[some, axis], outputs[some].flatten(1).double())
+        counts = torch.bincount(index[rows, axis], minlength=factor.size)
+        needed = index[wanted, axis]
         missing = sorted({factor.values[i] for i in needed.tolist() if i < 0 or counts[i] == 0})
         if missing:
             raise ValueError(f"no seen point has {factor.name} = {missing}: there is no mean to superpose")

@@ -48,8 +48,12 @@ class LayerChart:
 def write_diagnosis_page(
     diagnosis: Diagnosis, path: Path, title: str, spec: Spec | None = None, samples: Samples | None = None
 ) -> Path:
-    """Write the page of one decoder; `samples` show where the hole is and what is drawn in it."""
+    """Write the page of one decoder; `samples` show where the hole is and what is drawn in it.
+
+    By default they are those of the diagnosis.
+    """
     settings = spec.to_toml() if spec is not None else ""
+    samples = diagnosis.samples if samples is None else samples
     part = diagnosis_part(diagnosis, samples)
     data = part_data(diagnosis, samples)
     text = render("diagnosis.html", title=title, settings=settings, part=part, data=data, version=__version__)
@@ -155,11 +159,22 @@ def sample_labels(diagnosis: Diagnosis, samples: Samples | None) -> list[dict[st
     classes = diagnosis.verdict.classes if diagnosis.verdict else ()
     return [
         {
-            "place": ", ".join(f"{name} {value:g}" for name, value in zip(diagnosis.factors, latents, strict=True)),
+            "place": ", ".join(
+                f"{name} {value_label(diagnosis, name, value)}"
+                for name, value in zip(diagnosis.factors, latents, strict=True)
+            ),
             "drawn": DRAWN.get(classes[row], "") if row < len(classes) else "",
         }
         for row, latents in zip(samples.rows, samples.latents.tolist(), strict=True)
     ]
+
+
+def value_label(diagnosis: Diagnosis, factor: str, value: float) -> str:
+    """A factor's value by its name, if it has one."""
+    names = diagnosis.verdict.names.get(factor) if diagnosis.verdict else None
+    if diagnosis.verdict is None or names is None:
+        return f"{value:g}"
+    return dict(zip(diagnosis.verdict.values[factor], names, strict=True)).get(value, f"{value:g}")
 
 
 def charts(diagnosis: Diagnosis) -> list[LayerChart]:

@@ -1,54 +1,31 @@
-"""What a decoder draws at some held-out combinations, beside the truth."""
+"""What a decoder draws at some held-out combinations, as a page shows it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import adaptive_avg_pool2d
 
-from composcope.activations import Pick, Subject
-from composcope.diagnosis.points import grid_split
-from composcope.encodings import Encoding
+from composcope.activations import Encode, Pick, Subject, adapted, encoded
+from composcope.diagnosis.samples import Samples, samples
 from composcope.experiments.run import Run
 from composcope.factors import Latents
-from composcope.holdouts import Holdout
+from composcope.holdouts import GivenHoldout
 from composcope.report.maps import MOST, levels
 from composcope.report.page import packed
 from composcope.tasks.base import Images, Task
 
-
-@dataclass(frozen=True)
-class Samples:
-    """What is held out, in grid order, and some held-out images beside the truth.
-
-    - `rows`: indices of the points shown among the held-out ones, or among all points where nothing is held out.
-    """
-
-    heldout: Bool[Tensor, "points"]
-    rows: tuple[int, ...]
-    latents: Float[Tensor, "shown factors"]
-    truth: Float[Tensor, "shown channels height width"]
-    images: Float[Tensor, "shown channels height width"]
+__all__ = ["Samples", "module_samples", "packed_images", "run_samples", "samples"]
 
 
-def samples(task: Task, holdout: Holdout, draw: Callable[[Latents], Images], count: int = 6) -> Samples:
-    """`count` held-out points, evenly spaced in grid order: the truth, and what `draw` makes of them."""
-    parts = grid_split(task, holdout)
-    candidates = parts.heldout if parts.mask.any() else parts.latents
-    rows = torch.linspace(0, len(candidates) - 1, min(count, len(candidates))).round().long()
-    shown = candidates[rows]
-    return Samples(parts.mask, tuple(rows.tolist()), shown, task.render(shown).float(), draw(shown))
-
-
-def module_samples(module: nn.Module, task: Task, holdout: Holdout, encoding: Encoding, pick: Pick = None) -> Samples:
+def module_samples(
+    module: nn.Module, task: Task, holdout: GivenHoldout, encoding: Encode, pick: Pick = None
+) -> Samples:
     """Samples of any module from codes to images."""
 
     def draw(latents: Latents) -> Images:
-        codes = encoding.encode(latents, task.factors)
-        return Subject(module, codes, pick).images(codes)
+        codes, layout = encoded(encoding, latents, task.factors)
+        return Subject(adapted(module, layout), codes, pick).images(codes)
 
     return samples(task, holdout, draw)
 

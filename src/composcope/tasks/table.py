@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,9 @@ from composcope.components import Listed, register
 from composcope.factors import Factor, Latents, absent
 from composcope.files import read_regular
 from composcope.plain import unpack_arrays
+from composcope.tasks.background import learned_background
 from composcope.tasks.base import Images, Task
+from composcope.tasks.columns import Columns, latents_of, mean_of_repeats
 
 
 def _as_tensor(value: Any) -> Tensor:
@@ -76,7 +79,10 @@ class TableTask(Task):
             raise ValueError("images: every pixel must be finite")
         keys = self._keys(self.latents)
         if len(keys.unique()) < rows:
-            raise ValueError("latents: the same combination occurs twice")
+            raise ValueError(
+                "latents: the same combination occurs twice; TableTask.from_columns(..., repeats='mean') takes the mean"
+                " of its images"
+            )
         object.__setattr__(self, "background", self._checked_background())
 
     def _checked_background(self) -> Tensor:
@@ -99,20 +105,11 @@ class TableTask(Task):
 
     @cached_property
     def _learned_background(self) -> Tensor:
-        """For each channel the median of the border pixels of all images that show a combination."""
-        whole = self.images[~absent(self.latents).any(1)]
-        border = torch.ones(self.images.shape[2:], dtype=torch.bool)
-        border[1:-1, 1:-1] = False
-        pixels = (whole if len(whole) else self.images)[:, :, border]
-        median = pixels.transpose(0, 1).flatten(1).median(1).values
-        # Objects that fade out, as bumps do, leave a little everywhere: an extreme value nearby is the background.
-        channels = self.images.transpose(0, 1).flatten(1)
-        nearby = 0.01 * (channels.max() - channels.min())
-        extreme = channels.amax(1) if self.dark else channels.amin(1)
-        usual = torch.full_like(median, 1.0 if self.dark else 0.0)
-        for value in (extreme, usual):
-            median = torch.where((median - value).abs() <= nearby, value, median)
-        return median[:, None, None]
+        """From all images that show a combination."""
+        shown = ~absent(self.latents).any(1)
+        # A copy of all images would double the memory of a large table.
+        some = self.images if shown.all() or not shown.any() else self.images[shown]
+        return learned_background(some, self.dark)
 
     @property
     def _given_background(self) -> Tensor | None:
@@ -121,6 +118,34 @@ class TableTask(Task):
         learned = self._learned_background
         same = torch.equal(self.background.expand(self.image_shape), learned.expand(self.image_shape))
         return None if same else self.background
+
+    @classmethod
+    def from_columns(
+        cls,
+        columns: Columns,
+        images: Any,
+        factors: Sequence[Factor] = (),
+        *,
+        repeats: Literal["mean"] | None = None,
+        polarity: Literal["dark", "bright"] = "bright",
+        background: Any = None,
+    ) -> Self:
+        """A table from one column per factor, by name: numbers, or names of categories. A data frame will do.
+
+        - `factors`: those that are not simply the column's values in their order: circular ones, for example.
+        - `repeats`: what to do with several images of one combination: "mean" takes their mean, which is the best that
+          a decoder can draw that is told nothing but the factors. By default they are refused.
+
+        >>> columns = {"shape": ["disc", "bar", "disc", "bar"], "x": [0, 0, 1, 1]}
+        >>> TableTask.from_columns(columns, torch.rand(4, 8, 8)).factors
+        (Factor("shape", bar, disc, categorical), Factor("x", 0, 1))
+        """
+        found, latents = latents_of(columns, factors)
+        pictures = _as_tensor(images)
+        if repeats == "mean" and len(latents) == len(pictures):
+            latents, pictures = mean_of_repeats(latents, pictures)
+        given = None if background is None else _as_tensor(background)
+        return cls(latents, pictures, found, polarity, background=given)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

@@ -8,7 +8,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
+from composcope.measures.error import has_learned
 from composcope.measures.grid import grid_sizes
+from composcope.verdict.pictures import Images, Pictures, Rendered
+
+CHUNK = 512  # images at a time
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def indicators(index: Int[Tensor, "n factors"], sizes: Sequence[int]) -> Float[T
 
 
 def fit_additive(
-    outputs: Float[Tensor, "n pixels"],
+    images: Float[Tensor, "n ..."] | Rendered,
     index: Int[Tensor, "n factors"],
     seen: Bool[Tensor, "n"],
     factors: Sequence[Factor],
@@ -54,5 +58,30 @@ def fit_additive(
     sizes = grid_sizes(factors)
     rows = indicators(index, sizes) * seen[:, None]
     inverse = torch.linalg.pinv(rows.T @ rows, hermitian=True, rtol=1e-10)
-    effects = inverse.to(outputs) @ (rows.T.to(outputs) @ outputs)
-    return AdditiveModel(effects, inverse, inverse @ (rows.T @ rows), sizes)
+    sums = torch.zeros(rows.shape[1], images.shape[1:].numel())
+    for some in seen.nonzero()[:, 0].split(CHUNK):
+        sums += rows[some].T.to(sums) @ images[some].flatten(1)
+    return AdditiveModel(inverse.to(sums) @ sums, inverse, inverse @ (rows.T @ rows), sizes)
+
+
+def is_additive(
+    outputs: Images,
+    truth: Pictures,
+    index: Int[Tensor, "n factors"],
+    seen: Bool[Tensor, "n"],
+    factors: Sequence[Factor],
+) -> bool:
+    """Whether the seen outputs are the main effects of the seen truth: |output - A|^2 < 0.25 |A - mean of A|^2.
+
+    A is the additive fit to the truth. An image that is the same everywhere, or one that has barely been learned, does
+    not pass: at least three quarters of what the factors do by themselves must be there.
+    """
+    model = fit_additive(truth, index, seen, factors)
+    rows = seen.nonzero()[:, 0]
+    mean = torch.stack([model.predicted(index[some]).sum(0) for some in rows.split(CHUNK)]).sum(0) / max(1, len(rows))
+    error = spread = 0.0
+    for some in rows.split(CHUNK):
+        predicted = model.predicted(index[some])
+        error += (outputs[some].flatten(1) - predicted).double().square().sum().item()
+        spread += (predicted - mean).double().square().sum().item()
+    return has_learned(error, spread)

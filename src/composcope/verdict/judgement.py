@@ -11,24 +11,28 @@ from torch import Tensor
 from composcope.factors import Factor
 from composcope.measures.error import blank_mse, has_learned, mse
 from composcope.measures.grid import grid_index
+from composcope.verdict.additive import is_additive
 from composcope.verdict.interval import cluster_interval
 from composcope.verdict.kinds import KINDS, LEAST_RECOGNISED, NOT_LEARNED
 from composcope.verdict.oracles import Images, Latents
+from composcope.verdict.pictures import Pictures
 from composcope.verdict.placing import Placed, place, recognised, within_one_step
-from composcope.verdict.residuals import world_of
+from composcope.verdict.residuals import to_combinations, world_of
 
 # Multiplications of pixels when images are compared with candidates, about a second on one core. At least this many
 # images are judged even so.
 MOST_PRODUCTS, LEAST_JUDGED = 2e10, 200
 MOST_CANDIDATES = 20_000
 CONTROLS = 128
+CHUNK = 256  # images at a time
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What a decoder does on held-out combinations.
 
-    - `kind`: what most held-out images do, or "has not learned"; `score`: the share of images won by the composer, None
+    - `kind`: what most held-out images do, or "has not learned" (unless seen images, too, are what each factor does by
+      itself: a decoder that is additive everywhere "adds"); `score`: the share of images won by the composer, None
       for a decoder that has not learned; `interval`: 95 % of the score, by a bootstrap over factor values.
     - `shares`, `seen_shares`: of every class among held-out and among seen images, by the names in `KINDS`.
     - `classes`: the class of each held-out image, "" if it was not judged; `residuals`: the share of each judged
@@ -37,7 +41,7 @@ class Verdict:
       give or take one step, for ordered factors; `seen_factors`: of seen images.
     - `confusion`: for each factor, how many images of a value (row) show which (column); the last column counts images
       that show no combination.
-    - `values`: of each factor, in the order of rows and columns.
+    - `values`: of each factor, in the order of rows and columns; `names`: of a factor's values, if these have names.
     - `pairs`: for two factors, the share of the images of each pair of values in which both are right; NaN where none
       is held out.
     - `without_dictionary`: number of images for which no seen image shares all but one factor's value, so that there
@@ -61,6 +65,11 @@ class Verdict:
     values: dict[str, tuple[float, ...]] = field(default_factory=dict)
     judged: int | None = None
     spread: float | None = None
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def label(self, factor: str, index: int) -> str:
+        """A factor's value in words: its name if it has one, else the number."""
+        return self.names[factor][index] if factor in self.names else f"{self.values[factor][index]:g}"
 
     @property
     def failing(self) -> list[str]:
@@ -77,17 +86,19 @@ class Verdict:
 
 def judge(
     outputs: Images | Sequence[Images],
-    truth: Images,
+    truth: Pictures,
     latents: Latents,
     heldout: Bool[Tensor, "n"],
     factors: Sequence[Factor],
-    cross: Images | None = None,
+    cross: Pictures | None = None,
     seed: int = 0,
+    judgeable: Bool[Tensor, "n"] | None = None,
 ) -> Verdict:
     """Place each held-out image among the references, and seen ones as a control.
 
     - `outputs`, `truth`: foregrounds over the same points; several draws of a random decoder may be given.
     - `cross`: the sum of the truth's stripes at each point, if the task has any; else that reference is left out.
+    - `judgeable`: the points that may be judged, all by default.
 
     The references are drawn with the defect that the decoder has on seen images (see `defect.py`); an image belongs to
     the one with the least residual (see `placing.py`).
@@ -99,29 +110,37 @@ def judge(
         shapes = [tuple(draw.shape) for draw in draws], tuple(truth.shape), tuple(latents.shape)
         raise ValueError(f"outputs, truth and latents must be over the same points; got shapes {shapes}")
     index = grid_index(latents, factors)
-    rows, controls, candidates = _chosen(index, heldout, truth[0].numel(), seed)
+    allowed = torch.ones_like(heldout) if judgeable is None else judgeable
+    rows, controls, candidates = _chosen(index, heldout, allowed, truth.shape[1:].numel(), seed)
     held, seen = [], []
     combinations_seen = ~heldout & (index >= 0).all(1)
     for draw in draws:
-        world = world_of(draw.float(), truth.float(), index, combinations_seen, factors, cross, candidates)
-        held.append(place(world, rows))
-        seen.append(place(world, controls))
+        world = world_of(draw.float(), truth, index, combinations_seen, factors, cross, candidates)
+        compared = to_combinations(world, torch.cat([rows, controls]))
+        held.append(place(world, rows, compared[: len(rows)]))
+        seen.append(place(world, controls, compared[len(rows) :]))
     learned = not len(controls) or any(
         _learned(draw, truth, ~heldout, control, factors) for draw, control in zip(draws, seen, strict=True)
     )
-    return _summed_up(held, seen, rows, heldout, factors, learned, seed)
+    adds = not learned and all(is_additive(draw, truth, index, combinations_seen, factors) for draw in draws)
+    return _summed_up(held, seen, rows, heldout, factors, learned or (adds and _mostly_added(held)), seed)
+
+
+def _mostly_added(draws: Sequence[Placed]) -> bool:
+    """Whether held-out images are mostly sums, as the seen ones are: then that is what the decoder does everywhere."""
+    return _kind(_shares(draws)) == KINDS["additive"]
 
 
 def _chosen(
-    index: Int[Tensor, "n factors"], heldout: Bool[Tensor, "n"], pixels: int, seed: int
+    index: Int[Tensor, "n factors"], heldout: Bool[Tensor, "n"], allowed: Bool[Tensor, "n"], pixels: int, seed: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Which held-out and which seen images are judged, and among which combinations they are placed."""
     rng = torch.Generator().manual_seed(seed)
     on_grid = (index >= 0).all(1) | heldout  # a seen stripe lacks a factor: it is no combination
     candidates = _sampled(on_grid.nonzero()[:, 0], MOST_CANDIDATES, rng)
     most = max(LEAST_JUDGED, int(MOST_PRODUCTS / (len(candidates) * pixels)) - CONTROLS)
-    rows = _sampled(heldout.nonzero()[:, 0], most, rng)
-    controls = _sampled((~heldout & on_grid).nonzero()[:, 0], CONTROLS, rng)
+    rows = _sampled((heldout & allowed).nonzero()[:, 0], most, rng)
+    controls = _sampled((~heldout & on_grid & allowed).nonzero()[:, 0], CONTROLS, rng)
     if len(candidates) < on_grid.sum():
         # Those that differ from a judged image in one factor are the likeliest mistakes: they are never left out.
         beside = torch.zeros(len(index), dtype=torch.bool)
@@ -136,10 +155,15 @@ def _sampled(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
 
 
 def _learned(
-    outputs: Images, truth: Images, seen: Bool[Tensor, "n"], control: Placed, factors: Sequence[Factor]
+    outputs: Images, truth: Pictures, seen: Bool[Tensor, "n"], control: Placed, factors: Sequence[Factor]
 ) -> bool:
     """Whether seen images are drawn, by `has_learned` with or without the decoder's defect, and recognised."""
-    plain = has_learned(mse(outputs[seen], truth[seen]).mean().item(), blank_mse(truth[seen]).mean().item())
+    error, blank = 0.0, 0.0
+    for rows in seen.nonzero()[:, 0].split(CHUNK):
+        true = truth[rows]
+        error += mse(outputs[rows], true).sum().item()
+        blank += blank_mse(true).sum().item()
+    plain = has_learned(error, blank)
     apart_from_defect = has_learned(control.error.sum().item(), control.energy.sum().item())
     return (plain or apart_from_defect) and recognised(control, factors).mean().item() >= LEAST_RECOGNISED
 
@@ -191,6 +215,7 @@ def _summed_up(
         values={factor.name: tuple(factor.values) for factor in factors},
         judged=len(rows),
         spread=by_draw.std().item() if len(held) > 1 else None,
+        names={factor.name: factor.names for factor in factors if factor.names is not None},
     )
 
 

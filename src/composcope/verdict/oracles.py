@@ -83,7 +83,7 @@ def oracle_images(
     images = {"composer": truth.clone()}
     for name in ("nearest seen", "superposer", "blank"):
         images[name] = truth.masked_fill(heldout[:, None, None, None], 0.0)
-    model = fit_additive(truth.flatten(1), index, ~heldout, factors)
+    model = fit_additive(truth, index, ~heldout, factors)
     added = model.predicted(index).reshape(truth.shape)
     images["additive"] = torch.where(heldout[:, None, None, None], added, truth)
     if cross is not None:

@@ -11,10 +11,10 @@ from composcope.factors import Factor
 from composcope.measures.grid import grid_steps
 from composcope.verdict.kinds import BLANK_ENERGY, LARGEST_RESIDUAL, LEADS, TIE
 from composcope.verdict.oracles import nearest
-from composcope.verdict.residuals import World, pixels, to_additive, to_combinations, to_cross, to_superposition
+from composcope.verdict.residuals import ToCombinations, World, pixels, to_additive, to_cross, to_superposition
 
 # Images of another combination always have the same factor wrong, though others could have been, if it is so in 95 % of
-# them and a quarter of them had the choice.
+# them and a quarter of them had the choice, or show a combination that is farther away than the nearest seen one.
 ALWAYS, CHOICE = 0.95, 0.25
 
 
@@ -37,13 +37,14 @@ class Placed:
     energy: Float[Tensor, "n"]
 
 
-def place(world: World, rows: Int[Tensor, "n"]) -> Placed:
+def place(world: World, rows: Int[Tensor, "n"], found: ToCombinations) -> Placed:
     """Classify the images at these rows by the reference with the least residual; the first of equally good ones wins.
+
+    - `found`: from `to_combinations`, of the same rows.
 
     The order is that of the residuals below; `LEADS` says by how much the fitted references must be better.
     """
     target, index = pixels(world, rows), world.index[rows]
-    found = to_combinations(world, rows, target)
     own = (world.candidates == rows[:, None]).int().argmax(1)
     best, other = _best_other(found.residuals, own, index, world.index[world.candidates])
     residuals = {"composer": found.residuals.gather(1, own[:, None])[:, 0].double()}
@@ -125,10 +126,12 @@ def _one_factor(
     """Whether the images of another combination always have the same one factor wrong, though they had a choice.
 
     A decoder that repeats the nearest seen image changes now one factor, now another, as the hole has it; one that
-    always changes the same factor has that factor wrong, even where the image happens to be a nearest seen one.
+    always changes the same factor has that factor wrong, even where the image happens to be a nearest seen one. Where
+    every nearest seen image differs in that factor, those that are farther than it tell: nothing is repeated there.
     """
     displaced = torch.tensor([name in ("nearest seen", "wrong combination") for name in classes])
-    if not displaced.any() or choice[displaced].double().mean() < CHOICE:
+    farther = torch.tensor([name == "wrong combination" for name in classes])
+    if not displaced.any() or (choice | farther)[displaced].double().mean() < CHOICE:
         return False
     wrong = (index != shown)[displaced]
     alone = wrong & (wrong.sum(1) == 1)[:, None]

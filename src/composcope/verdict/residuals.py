@@ -14,6 +14,7 @@ from composcope.factors import Factor
 from composcope.verdict.additive import AdditiveModel, fit_additive
 from composcope.verdict.defect import MOST_IMAGES, Defect, fit_defect
 from composcope.verdict.oracles import Images, neighbours, nonnegative_weights
+from composcope.verdict.pictures import Pictures
 
 # Bytes of true images that go through the defect at a time.
 CHUNK_BYTES = 64_000_000
@@ -33,11 +34,11 @@ class World:
     """
 
     outputs: Images
-    truth: Images
+    truth: Pictures
     index: Int[Tensor, "n factors"]
     seen: Bool[Tensor, "n"]
     factors: Sequence[Factor]
-    cross: Images | None
+    cross: Pictures | None
     candidates: Int[Tensor, "m"]
     free_scale: bool
     defect: Defect
@@ -47,25 +48,25 @@ class World:
 
 def world_of(
     outputs: Images,
-    truth: Images,
+    truth: Pictures,
     index: Int[Tensor, "n factors"],
     seen: Bool[Tensor, "n"],
     factors: Sequence[Factor],
-    cross: Images | None,
+    cross: Pictures | None,
     candidates: Int[Tensor, "m"],
 ) -> World:
     """Fit the decoder's defect and its main effects on seen points."""
     rows = seen.nonzero()[:, 0]
     chosen = rows[torch.linspace(0, len(rows) - 1, min(len(rows), MOST_IMAGES)).long()]
     defect = fit_defect(outputs[chosen], truth[chosen])
-    additive = fit_additive(outputs.flatten(1), index, seen, factors)
+    additive = fit_additive(outputs, index, seen, factors)
     free_scale = not scaling_axes(truth, index)
     rest = outputs[chosen] - defect.offset - defect.drawn(truth[chosen])
     floor = rest.flatten(1).double().square().sum(1).median().item() if len(chosen) else 0.0
     return World(outputs, truth, index, seen, factors, cross, candidates, free_scale, defect, additive, floor)
 
 
-def scaling_axes(truth: Images, index: Int[Tensor, "n factors"]) -> list[int]:
+def scaling_axes(truth: Pictures, index: Int[Tensor, "n factors"]) -> list[int]:
     """Factors along which images differ in scale alone, judged by the first two points that differ in nothing else."""
     axes = []
     for axis in range(index.shape[1]):
@@ -109,16 +110,20 @@ class ToCombinations:
     own_energy: Float[Tensor, "n"]
     own_error: Float[Tensor, "n"]
 
+    def __getitem__(self, part: slice) -> "ToCombinations":
+        return ToCombinations(self.residuals[part], self.own_energy[part], self.own_error[part])
 
-def to_combinations(world: World, rows: Int[Tensor, "n"], target: Pixels) -> ToCombinations:
+
+def to_combinations(world: World, rows: Int[Tensor, "n"]) -> ToCombinations:
     """Compare the images with every candidate, drawn with the decoder's defect, by products of matrices in chunks."""
+    target = pixels(world, rows)
     energy = target.square().sum(1, dtype=torch.float64)
     columns = []
     chunk = max(1, CHUNK_BYTES // (4 * target.shape[1]))
     for some in world.candidates.split(chunk):
         drawn = world.defect.drawn(world.truth[some]).flatten(1)
         overlap = (target @ drawn.T).double()
-        reference = drawn.square().sum(1, dtype=torch.float64)[None]
+        reference = torch.linalg.vecdot(drawn, drawn).double()[None]
         columns.append(_residual(overlap, energy[:, None], reference.expand_as(overlap), world.free_scale).float())
     own = torch.cat([world.defect.drawn(world.truth[some]).flatten(1) for some in rows.split(chunk)])
     return ToCombinations(

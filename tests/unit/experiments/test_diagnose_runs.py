@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import safetensors.torch
+import torch
 from torch import nn
 
 import composcope as cs
@@ -149,3 +150,28 @@ def test_several_outputs_need_a_pick(composcope):
     result = composcope("diagnose", f"{EXAMPLES / 'own_decoder.py'}:make_decoder", "--spec", WORLD)
     assert result.code == 2
     assert "pick" in result.err
+
+
+@pytest.mark.parametrize("wrap", ["plain", "state_dict", "module.", "checkpoint"])
+def test_a_state_dict_of_torch_save_is_read(tmp_path, wrap):
+    source = f"{EXAMPLES / 'own_decoder.py'}:make_sequential"
+    state = {name: value + 1 for name, value in diagnose_runs.load_decoder(source).state_dict().items()}
+    kept = {
+        "plain": state,
+        "state_dict": {"state_dict": state, "epoch": 3},
+        "module.": {f"module.{name}": value for name, value in state.items()},
+        "checkpoint": {"optimizer": {"lr": 0.1}, "model": state},
+    }[wrap]
+    torch.save(kept, tmp_path / "weights.pt")
+    loaded = diagnose_runs.load_decoder(source, tmp_path / "weights.pt")
+    assert all((loaded.state_dict()[name] == value).all() for name, value in state.items())
+
+
+def test_a_file_that_would_run_something_is_refused(tmp_path):
+    source = f"{EXAMPLES / 'own_decoder.py'}:make_sequential"
+    torch.save(diagnose_runs.load_decoder(source), tmp_path / "module.pt")
+    with pytest.raises(cs.BadInput, match=r"save module.state_dict\(\)"):
+        diagnose_runs.load_decoder(source, tmp_path / "module.pt")
+    torch.save({"epoch": 3}, tmp_path / "other.pt")
+    with pytest.raises(cs.BadInput, match="hold no state dict"):
+        diagnose_runs.load_decoder(source, tmp_path / "other.pt")

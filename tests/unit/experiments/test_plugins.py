@@ -60,3 +60,23 @@ def test_a_file_that_breaks_is_named_with_the_reason(text, complaint, plugin):
     plugin.write_text(text)
     with pytest.raises(cs.BadInput, match=f"mine.py.*{complaint}"):
         load_plugin(plugin)
+
+
+def test_a_file_may_import_its_siblings(tmp_path):
+    (tmp_path / "sibling_of_plugin.py").write_text("SIZE = 7\n")
+    (tmp_path / "late_sibling.py").write_text("SIZE = 8\n")
+    file = tmp_path / "with_sibling.py"
+    file.write_text(
+        "from sibling_of_plugin import SIZE\n\ndef later():\n    import late_sibling\n    return late_sibling.SIZE\n"
+    )
+    module = load_plugin(file)
+    assert (module.SIZE, module.later()) == (7, 8)
+
+
+def test_a_file_of_a_package_may_import_relatively(tmp_path):
+    package = tmp_path / "package_of_plugin"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "parts.py").write_text("SIZE = 9\n")
+    (package / "decoder.py").write_text("from .parts import SIZE\n")
+    assert load_plugin(package / "decoder.py").SIZE == 9
