@@ -64,7 +64,10 @@ def read_measures(folder: Path, versions: Mapping[str, int] | None = None) -> di
 
 
 def _checked_body(path: Path) -> dict[str, Any]:
-    body = read_json(path)
+    try:
+        body = read_json(path)
+    except Damaged as damage:
+        raise _damaged(path, str(damage).partition(": ")[2].partition(";")[0]) from None
     # The checksum covers the values; a changed key among the others would make a diagnosis look like another layout.
     known = set(body) <= {"version", "sha256", "arrays_sha256", "values"} and "version" in body
     if not known or not isinstance(body.get("values"), dict) or _checksum(body["values"]) != body.get("sha256"):

@@ -6,7 +6,7 @@ import math
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -71,7 +71,7 @@ class Spec:
         else:
             _check_new_parts(*parts)
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         """Sixteen hex digits of the hash of the spec and of RESULTS_VERSION.
 
