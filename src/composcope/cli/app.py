@@ -1,9 +1,11 @@
 """What the commands share: the program, common options, exit codes."""
 
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -57,7 +59,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("composcope.fastconv").setLevel(logging.INFO)
     try:
-        app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
+        try:
+            app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be reported
+    except OSError as error:
+        _end_output()
+        about = f"{shown(error.filename)!r}: " if error.filename else ""
+        print(f"error: {about}{error.strerror or error}", file=sys.stderr)
+        sys.exit(1)
     except ComposcopeError as error:
         print(f"error: {shown(error)}", file=sys.stderr)
         sys.exit(2 if isinstance(error, BadInput) else 1)
@@ -65,6 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if end.code == INTERRUPTED:
             print("interrupted; finished runs are stored, rerun the same command to resume", file=sys.stderr)
         raise
+
+
+def _end_output() -> None:
+    """Print no more: otherwise Python tries once more when it ends, and complains again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(

@@ -14,7 +14,7 @@ from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from typing import Any
 
-from composcope.errors import ComposcopeError, RunFailed
+from composcope.errors import ComposcopeError, DiskFull, RunFailed
 from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.machine import using_threads
 from composcope.experiments.plugins import load_plugin
@@ -173,6 +173,8 @@ def _work(job: _Job, folder: str, kernels: Mode, about: Mapping[str, Any]) -> Ou
             with using_threads(1):
                 measure_run(store, value.run_id)
             _count(job.step_cost * DIAGNOSIS_STEPS)
+    except DiskFull:  # the others could not be stored either
+        raise
     except Exception as failure:  # one run's failure must not end the others
         return Outcome(value.run_id, str(failure) if isinstance(failure, ComposcopeError) else repr(failure))
     return Outcome(value.run_id)

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from composcope.errors import BadInput, CannotStore, DiskFull
+from composcope.errors import BadInput, CannotStore, DiskFull, StoreUnwritable
 from composcope.experiments import measure_files
 from composcope.experiments.checked_files import (
     MOST_TEXT,
@@ -107,9 +107,9 @@ class Store:
         except OSError as error:
             raise self._unwritable(error, run_id) from None
 
-    def _unwritable(self, error: OSError, run_id: str | None = None) -> BadInput:
+    def _unwritable(self, error: OSError, run_id: str | None = None) -> StoreUnwritable:
         run = "" if run_id is None else f"run {run_id}: "
-        return BadInput(f"{run}store {str(self.folder)!r} cannot be written: {error.strerror}")
+        return StoreUnwritable(f"{run}store {str(self.folder)!r} cannot be written: {error.strerror}")
 
     @property
     def read_only(self) -> bool:
