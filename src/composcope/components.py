@@ -228,10 +228,16 @@ def _adapter(cls: type[Any]) -> Any:
 
 def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:
     """Raise ValueError for a key that is not a field of the class, suggesting the closest field."""
-    known = [field.name for field in fields(cls)]
+    any_class: Any = cls
+    known = _field_names(any_class)
     for key in data:
         if key not in known:
             raise ValueError(f"unknown key {key!r}{nearest(key, known)}; allowed: {', '.join(known) or 'none'}")
+
+
+@cache
+def _field_names(cls: Any) -> list[str]:
+    return [field.name for field in fields(cls)]
 
 
 def nearest(word: object, known: Iterable[str]) -> str:

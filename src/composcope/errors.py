@@ -25,6 +25,10 @@ class DiskFull(CannotStore):
     """No run can be stored: the disk is full or read-only. A sweep stops, since the next run would be lost too."""
 
 
+class StoreUnwritable(BadInput, DiskFull):
+    """The same, found before anything was trained."""
+
+
 def explain(error: ValidationError) -> str:
     """One line per problem: `decoder.depth = 0: input should be greater than or equal to 1`."""
     lines = []

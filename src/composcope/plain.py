@@ -8,12 +8,13 @@ Values are rebuilt from the types that the dataclasses declare: nothing that was
 import dataclasses
 import io
 import math
+import struct
 import types
 import typing
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ def unpack_arrays(content: bytes, most: int = MOST_ARRAY_BYTES) -> Arrays:
             if total > most:
                 raise ValueError(f"its arrays would take {total} bytes; {most} are allowed")
             return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
-    except (OSError, EOFError, KeyError, AttributeError, NotImplementedError, RuntimeError) as error:
+    except (OSError, EOFError, KeyError, AttributeError, NotImplementedError, RuntimeError, struct.error) as error:
         raise ValueError(f"not a file of arrays: {error}") from None
     except (zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"not a file of arrays: {error}") from None
@@ -160,15 +161,23 @@ def unpack_arrays(content: bytes, most: int = MOST_ARRAY_BYTES) -> Arrays:
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     """One array, if its header declares as many bytes as follow it."""
     content = archive.read(entry)
-    file = io.BytesIO(content)
-    version = np.lib.format.read_magic(file)
-    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in read_header:
-        raise ValueError(f"{entry.filename}: a .npy file of version {version}, which is not read")
-    shape, in_columns, dtype = read_header[version](file)
+    (length,) = struct.unpack_from("<I" if content[6:7] > b"\x01" else "<H", content, 8)
+    start = length + (12 if content[6:7] > b"\x01" else 10)
+    shape, in_columns, dtype = _header(content[:start])
     if dtype.hasobject:
         raise ValueError(f"{entry.filename}: holds Python objects, which are not read")
-    if math.prod(shape) * dtype.itemsize != len(content) - file.tell() or len(shape) > MOST_AXES:
-        raise ValueError(f"{entry.filename}: {len(content) - file.tell()} bytes for {dtype} of shape {shape}")
-    array = np.frombuffer(content, dtype, offset=file.tell()).copy()
+    if math.prod(shape) * dtype.itemsize != len(content) - start or len(shape) > MOST_AXES:
+        raise ValueError(f"{entry.filename}: {len(content) - start} bytes for {dtype} of shape {shape}")
+    array = np.frombuffer(content, dtype, offset=start).copy()
     return array.reshape(shape, order="F" if in_columns else "C")
+
+
+@lru_cache(maxsize=1000)  # the arrays of thousands of runs have the same headers, and reading one is slow
+def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type from the beginning of a .npy file."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read:
+        raise ValueError(f"a .npy file of version {version}, which is not read")
+    return read[version](file)

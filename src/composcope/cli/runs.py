@@ -142,9 +142,9 @@ def _print_images(store: "Store", run_id: str) -> None:
 
 def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The columns that a terminal has room for: the settings that differ between the runs, and the main measures."""
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(name for row in dict.fromkeys(map(tuple, rows)) for name in row)
     settings = [name for name in names if "." in name and not name.startswith(("error.", "diagnosis."))]
-    varied = [name for name in settings if len({str(row.get(name)) for row in rows}) > 1]
+    varied = [name for name in settings if len({row.get(name) for row in rows}) > 1]
     shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
     verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score") if name in names]
     columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, "seconds"]

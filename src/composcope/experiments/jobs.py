@@ -1,6 +1,5 @@
 """One run as a job that any worker can do: plain data in, an outcome out; nothing depends on who starts the worker."""
 
-import errno
 import os
 import platform
 import tempfile
@@ -14,7 +13,7 @@ from typing import Any, Literal
 import torch
 
 import composcope
-from composcope.errors import BadInput, ComposcopeError
+from composcope.errors import BadInput, ComposcopeError, DiskFull
 from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.machine import provenance_of, using_threads
 from composcope.experiments.plugins import load_plugin
@@ -26,8 +25,6 @@ from composcope.fastconv import Mode, keep_memory
 
 # A diagnosis takes about as long as this many training steps, at all sizes tried.
 DIAGNOSIS_STEPS = 300
-# Errors of the file system that the next run would meet too.
-LASTING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 State = Literal["done", "failed", "busy", "stop"]
 
@@ -123,7 +120,7 @@ def _attempt(job: Job, settings: Settings, folder: str) -> Ended:
         return _do(job, settings, store)
     except Exception as error:  # one run's failure must not end the others
         reason = str(error) if isinstance(error, ComposcopeError) else f"run {job.run_id}: {error!r}"
-        return Ended(job.run_id, "stop" if _lasting(error) else "failed", reason)
+        return Ended(job.run_id, "stop" if isinstance(error, DiskFull) else "failed", reason)
 
 
 def check_versions(wanted: Mapping[str, str]) -> None:
@@ -170,15 +167,6 @@ def hung_before(store: Store, job: Job) -> str:
 
 def _record_hang(store: Store, spec: Spec, job: Job, reason: str) -> None:
     store.save_failure(spec, f"run {spec.run_id}: {reason}", {**provenance_of("cpu", 1), "attempt": job.attempt})
-
-
-def _lasting(error: BaseException | None) -> bool:
-    """Whether a full or read-only disk is the cause."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in LASTING:
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 @cache

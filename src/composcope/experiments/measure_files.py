@@ -11,6 +11,7 @@ import json
 import math
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,23 @@ DIAGNOSIS = "diagnosis"
 
 
 def write_measures(folder: Path, name: str, version: int, values: Mapping[str, Any], **more: str) -> None:
-    """Write one set of measures into a run's folder; `more` joins the version and the checksum."""
+    """Write one set of measures into a run's folder; `more` joins the version and the checksum.
+
+    A set that a later version measured is not replaced.
+    """
+    _check_older(folder / "measures" / f"{name}.json", version)
     body = {"version": version, "sha256": _checksum(values), **more, "values": values}
     write_atomically(_measures_folder(folder) / f"{name}.json", as_json(body))
+
+
+def _check_older(path: Path, version: int) -> None:
+    """TooNew if there is a set of measures that a later version wrote."""
+    stored: Mapping[str, Any] = {}
+    if is_regular(path):
+        with suppress(Damaged):  # which may be replaced
+            stored = _checked_body(path)
+    if isinstance(stored.get("version"), int):
+        check_format(path, stored, version, "version")
 
 
 def _measures_folder(folder: Path) -> Path:
@@ -46,25 +61,24 @@ def _checksum(values: Any) -> str:
 
 
 def read_measures(folder: Path, versions: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
-    """All sets of measures in a run's folder by name; with `versions`, only those that are up to date.
-
-    A set that a later version measured is an error: to measure it again would replace newer results by older ones.
-    """
+    """All sets of measures in a run's folder by name; with `versions`, only those that are up to date."""
     measures = {}
     for path in sorted((folder / "measures").glob("*.json")):
         if path.name.startswith("."):
             continue  # half-written
         body = _checked_body(path)
-        known = {DIAGNOSIS: DIAGNOSIS_VERSION, **(versions or {})}
-        if path.stem in known:
-            check_format(path, body, known[path.stem], "version")
+        if path.stem == DIAGNOSIS:
+            check_format(path, body, DIAGNOSIS_VERSION, "version")
         if versions is None or versions.get(path.stem) == body["version"]:
             measures[path.stem] = _numbers(path, body) if "arrays_sha256" in body else body["values"]
     return measures
 
 
 def _checked_body(path: Path) -> dict[str, Any]:
-    body = read_json(path)
+    try:
+        body = read_json(path)
+    except Damaged as damage:
+        raise _damaged(path, str(damage).partition(": ")[2].partition(";")[0]) from None
     # The checksum covers the values; a changed key among the others would make a diagnosis look like another layout.
     known = set(body) <= {"version", "sha256", "arrays_sha256", "values"} and "version" in body
     if not known or not isinstance(body.get("values"), dict) or _checksum(body["values"]) != body.get("sha256"):
@@ -90,6 +104,7 @@ def write_diagnosis(folder: Path, diagnosis: "Diagnosis") -> None:
     """Store a diagnosis in a run's folder, replacing an older one."""
     from composcope.diagnosis.files import pack
 
+    _check_older(folder / "measures" / f"{DIAGNOSIS}.json", DIAGNOSIS_VERSION)
     tree, content = pack(diagnosis)
     # The numbers come last, since they say which maps belong to them: a crash in between leaves the pair unmatched,
     # which is noticed, and the diagnosis is made again.

@@ -40,7 +40,9 @@ def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for key, value in data.items():
-        if isinstance(value, Mapping):
+        if value is None or isinstance(value, str | int | float):  # first, since most values are: a store has thousands
+            flat[prefix + key] = value
+        elif isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{key}."))
         else:
             flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
@@ -72,8 +74,7 @@ def signature(folder: Path) -> Signature:
 def _marks(folder: str) -> tuple[list[tuple[str, int, int]], int, list[str]]:
     marks, newest, folders = [], 0, []
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        for entry in entries:
+        for entry in os.scandir(folder):
             status = entry.stat(follow_symlinks=False)
             marks.append((entry.name, status.st_size, status.st_ctime_ns))
             newest = max(newest, status.st_ctime_ns)
@@ -81,4 +82,4 @@ def _marks(folder: str) -> tuple[list[tuple[str, int, int]], int, list[str]]:
                 folders.append(entry.path)
     except OSError:
         marks.append(("unreadable", 0, 0))
-    return marks, newest, folders
+    return sorted(marks), newest, sorted(folders)

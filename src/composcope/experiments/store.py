@@ -17,13 +17,12 @@ import io
 import os
 import re
 import shutil
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from composcope.errors import BadInput, CannotStore, DiskFull
+from composcope.errors import BadInput, CannotStore, DiskFull, StoreUnwritable
 from composcope.experiments import measure_files
 from composcope.experiments.checked_files import (
     MOST_TEXT,
@@ -39,12 +38,12 @@ from composcope.experiments.checked_files import (
 from composcope.experiments.index import Entry, Index, settled
 from composcope.experiments.leases import Leases
 from composcope.experiments.records import Record, flatten, signature
+from composcope.experiments.staging import Staging
 from composcope.files import (
     MOST_BYTES,
     is_regular,
     make_folder,
     sha256,
-    sync_folder,
     write_atomically,
     write_synced,
 )
@@ -60,15 +59,10 @@ if TYPE_CHECKING:
 __all__ = ["Damaged", "Record", "Store", "flatten"]
 
 FORMAT = 1
-STAGING = ".staging-"
-# A half-written folder without a lease this old belongs to a process that was killed: writing one takes seconds.
-STALE_SECONDS = 3600
 RUN_ID = re.compile("[0-9a-f]{16}")
 LEASE_NAME = re.compile("[0-9A-Za-z_-]{1,100}")
 # The names of the files that a run is sealed with.
 SEALED = re.compile(r"(spec\.json|curve\.csv|provenance\.json|weights\.safetensors|snapshots/[0-9]{8,}\.safetensors)")
-# Moving a folder into its place fails while another process does the same; more often than this is not chance.
-MOST_TRIES = 20
 # A disk with less space than this is full: nothing is trained that could not be stored.
 LEAST_FREE_BYTES = 2**20
 # The set of measures that every finished run has.
@@ -81,6 +75,7 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self._leases = Leases(self.folder)
+        self._staging = Staging(self.folder, self._leases, self)
         if self.folder.exists() and not self.folder.is_dir():
             raise BadInput(f"store {str(folder)!r} is a file; a folder is needed")
         version = self._read_format()
@@ -101,15 +96,15 @@ class Store:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if not os.path.lexists(self.folder / "store.json"):
                 write_atomically(self.folder / "store.json", as_json({"format": FORMAT}))
-            with self._staging("check") as mine:
+            with self._staging.temporary("check") as mine:
                 write_synced(mine / "check", b"can be written")
-                self._remove_leftovers(mine.stat().st_mtime)
+                self._staging.remove_leftovers(mine.stat().st_mtime)
         except OSError as error:
             raise self._unwritable(error, run_id) from None
 
-    def _unwritable(self, error: OSError, run_id: str | None = None) -> BadInput:
+    def _unwritable(self, error: OSError, run_id: str | None = None) -> StoreUnwritable:
         run = "" if run_id is None else f"run {run_id}: "
-        return BadInput(f"{run}store {str(self.folder)!r} cannot be written: {error.strerror}")
+        return StoreUnwritable(f"{run}store {str(self.folder)!r} cannot be written: {error.strerror}")
 
     @property
     def read_only(self) -> bool:
@@ -127,17 +122,6 @@ class Store:
             raise (DiskFull if full else CannotStore)(
                 f"run {run_id}: cannot be stored in {str(self.folder)!r}: {reason}"
             ) from None
-
-    def _remove_leftovers(self, now: float) -> None:
-        """Remove half-written folders of processes that died. `now`: the time by the clock of the file system."""
-        leftovers = [entry.path for entry in os.scandir(self.folder) if entry.name.startswith(STAGING)]
-        for name in self._leases.dead([os.path.basename(path) for path in leftovers]):
-            leftover = self.folder / name
-            with suppress(FileNotFoundError):  # another process's, finished meanwhile
-                # Earlier versions took no lease for them.
-                if self._leases.known(name) or now - leftover.stat().st_mtime > STALE_SECONDS:
-                    shutil.rmtree(leftover, ignore_errors=True)
-                    self._leases.forget(name)
 
     @contextmanager
     def lease(self, run_id: str) -> Iterator[bool]:
@@ -211,12 +195,14 @@ class Store:
             files[f"snapshots/{step:08d}.safetensors"] = safetensors.torch.save(weights)
         checksums = {name: {"bytes": len(content), "sha256": sha256(content)} for name, content in files.items()}
         seal = {"format": FORMAT, "run_id": spec.run_id, "files": checksums}
-        self._add_folder(spec.run_id, {**files, "done.json": as_json(seal)})
+        with self._storing(spec.run_id):
+            self._staging.add(spec.run_id, {**files, "done.json": as_json(seal)})
 
     def save_failure(self, spec: "Spec", reason: str, provenance: Mapping[str, Any]) -> None:
         """Record that a run failed; it is tried again the next time it is requested."""
         failure = {"format": FORMAT, "reason": reason, "provenance": dict(provenance)}
-        self._add_folder(spec.run_id, {"spec.json": as_json(spec.to_dict()), "failed.json": as_json(failure)})
+        with self._storing(spec.run_id):
+            self._staging.add(spec.run_id, {"spec.json": as_json(spec.to_dict()), "failed.json": as_json(failure)})
 
     def files(self, run_id: str) -> dict[str, bytes]:
         """Every file of a run by its path within the run's folder, to be added to another store."""
@@ -380,59 +366,6 @@ class Store:
 
         rows = [record.row() for record in self.records(run_ids, verify)]
         return pd.DataFrame(rows, columns=None if rows else ["run_id", "status", "seconds", "problem"])
-
-    def _add_folder(self, run_id: str, files: Mapping[str, bytes]) -> None:
-        """Add a run's folder in one step; a finished run stays as it is.
-
-        The folder is filled under a temporary name and renamed. The rename fails if a folder of that name exists, from
-        a failed run or another process: a finished run is left alone, any other is moved away, and we try again.
-        """
-        with self._storing(run_id):
-            make_folder(self.folder, parents=True)
-            with self._staging(run_id) as staging:
-                for name, content in files.items():
-                    if (staging / name).parent != staging:
-                        make_folder((staging / name).parent)
-                    write_synced(staging / name, content)
-                    sync_folder((staging / name).parent)
-                self._move_into_place(staging, run_id)
-
-    def _move_into_place(self, staging: Path, run_id: str) -> None:
-        for _ in range(MOST_TRIES):
-            if self.has(run_id):
-                return
-            try:
-                os.rename(staging, self.folder / run_id)
-                sync_folder(self.folder)  # otherwise a power failure may forget the new name
-                return
-            except OSError as error:
-                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                    raise
-            self._remove_unfinished(run_id)
-        raise OSError(errno.EEXIST, f"{self.folder / run_id} exists, is not a finished run and cannot be moved away")
-
-    def _remove_unfinished(self, run_id: str) -> None:
-        """Move an unfinished run away, but put it back if another process has finished it meanwhile.
-
-        Renaming before looking is what makes this safe: once the folder has our name nobody else can change it, so what
-        `done.json` says cannot become wrong between the look and the removal.
-        """
-        with self._staging(run_id) as away, suppress(FileNotFoundError):  # another process was faster
-            if not self.has(run_id):
-                os.rename(self.folder / run_id, away / "replaced")
-                if is_regular(away / "replaced" / "done.json"):
-                    os.rename(away / "replaced", self.folder / run_id)
-
-    @contextmanager
-    def _staging(self, run_id: str) -> Iterator[Path]:
-        """A temporary folder in the store: a rename is atomic only within one file system."""
-        staging = self.folder / f"{STAGING}{run_id}-{uuid.uuid4().hex}"
-        with self._leases.take(staging.name):  # nobody else removes it while we live
-            staging.mkdir()
-            try:
-                yield staging
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
 
     def _seal(self, run_id: str) -> dict[str, Any]:
         """What `done.json` says, if it is of this run and of a format that is known."""

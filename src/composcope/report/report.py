@@ -31,7 +31,7 @@ from composcope.terminal import duration
 
 OnProgress = Callable[[int, int], None]
 # A page with more than this takes a browser, and whoever waits for it, too long.
-MOST_DIAGNOSES, MOST_BYTES, PART_BYTES = 300, 14 * 2**20, 25_000
+MOST_DIAGNOSES, MOST_BYTES, PART_BYTES = 250, 14 * 2**20, 25_000
 MOST_ROWS = 1000
 SHOWN_DPI = 130  # pixels of the page per inch of a figure, so that its 8 points are readable
 

@@ -12,6 +12,7 @@ from composcope.experiments.plugins import load_plugin
 from composcope.experiments.store import Store
 from composcope.study.evidence import RunCache
 from composcope.study.panel import RenderedPanel, render
+from composcope.study.plan import specs_of
 from composcope.study.preset import Preset
 from composcope.study.request import Request
 from composcope.study.study import find_study, studies
@@ -35,7 +36,7 @@ def render_all(
     # A process can only find a study by its name, so a study that is not registered is drawn here.
     known = studies().get(request.study.name) is request.study
     rendered: dict[str, RenderedPanel] = {}
-    if crew == 1 or len(names) < FEWEST_FOR_PROCESSES or not known:
+    if crew == 1 or not known or _drawable(request, cache.store) < FEWEST_FOR_PROCESSES:
         for panel in request.panels:
             rendered[panel.name] = render(panel, request.preset, request.settings, cache)
             on_progress(len(rendered), len(names))
@@ -48,6 +49,12 @@ def render_all(
                 rendered[panel_.name] = panel_
                 on_progress(len(rendered), len(names))
     return tuple(rendered[name] for name in names)
+
+
+def _drawable(request: Request, store: Store) -> int:
+    """The number of figures of which the store has a run."""
+    plans = (specs_of(request.plan(panel)) for panel in request.panels)
+    return sum(any(store.has(run_id) for run_id in plan) for plan in plans)
 
 
 @dataclass(frozen=True)

@@ -69,13 +69,13 @@ def test_a_power_failure_at_any_point_loses_nothing(tiny_spec, tmp_path, monkeyp
 def test_the_model_finds_what_is_not_synced(forgotten, tiny_spec, tmp_path, monkeypatch):
     """The crash test itself is tested: without syncing it must fail."""
     if forgotten == "folders":
-        for room in ("composcope.files", "composcope.experiments.store"):
+        for room in ("composcope.files", "composcope.experiments.staging"):
             monkeypatch.setattr(f"{room}.sync_folder", lambda folder: None)
     else:
 
         def without_sync(path, content):
             path.write_bytes(content)
 
-        for room in ("composcope.files", "composcope.experiments.store"):
+        for room in ("composcope.files", "composcope.experiments.staging"):
             monkeypatch.setattr(f"{room}.write_synced", without_sync)
     assert crash_everywhere(tiny_spec, tmp_path, monkeypatch, clones=1, every=1)

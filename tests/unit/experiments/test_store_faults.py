@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pickle
 import shutil
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 
 import composcope as cs
 from composcope.errors import CannotStore, DiskFull
+from composcope.experiments import executor, staging
 from composcope.experiments import store as store_room
 from composcope.experiments.executor import missing
 from composcope.experiments.run import load
@@ -91,10 +93,10 @@ def test_a_folder_that_comes_back_again_and_again_ends_in_an_error(done, tiny_sp
         raise OSError(errno.ENOTEMPTY, "not empty")
 
     monkeypatch.setattr(store_room.os, "rename", rename)
-    monkeypatch.setattr(cs.Store, "_remove_unfinished", lambda self, run_id: None)
+    monkeypatch.setattr(staging.Staging, "remove_unfinished", lambda self, run_id: None)
     with pytest.raises(CannotStore, match="is not a finished run"):
         store.save(other, trained(done), {})
-    assert len(calls) == store_room.MOST_TRIES
+    assert len(calls) == staging.MOST_TRIES
 
 
 def test_a_staging_folder_that_vanishes_ends_in_an_error(done, tiny_spec, store, monkeypatch):
@@ -149,6 +151,23 @@ def test_a_disk_that_fills_before_the_measures(tiny_spec, store, monkeypatch):
     assert not calls
     assert store.complete(tiny_spec.run_id)
     assert not missing(tiny_spec, store)
+
+
+@pytest.mark.parametrize("full", ["before", "after"])
+def test_a_full_disk_ends_a_sweep_instead_of_failing_every_run(full, tiny_spec, folder, monkeypatch):
+    """What a worker does with a run; the error then ends the sweep."""
+    job = executor._Job(tiny_spec.to_dict(), False, 1.0)
+    if full == "before":
+        monkeypatch.setattr(store_room.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 10, 0))
+    else:
+
+        def fill(work):
+            monkeypatch.setattr("composcope.files.os.fsync", failing(errno.ENOSPC))
+
+        monkeypatch.setattr(executor, "_count", fill)
+    with pytest.raises(DiskFull, match="No space left") as error:
+        executor._work(job, str(folder), "torch", {})
+    assert pickle.loads(pickle.dumps(error.value)).args == error.value.args  # it travels between processes
 
 
 def test_a_failure_that_cannot_be_stored_is_one_line(tiny_spec, store, monkeypatch):
@@ -235,9 +254,9 @@ def test_a_newer_failure_is_refused(tiny_spec, store, folder):
 @pytest.mark.parametrize("ahead", [-7200, 7200])
 def test_a_live_staging_folder_stays_whatever_the_clocks_say(ahead, store, folder):
     store.prepare()
-    with store._staging("live") as staging:
-        os.utime(staging, (staging.stat().st_mtime + ahead,) * 2)
+    with store._staging.temporary("live") as live:
+        os.utime(live, (live.stat().st_mtime + ahead,) * 2)
         for path in (folder / ".leases").iterdir():
             os.utime(path, (path.stat().st_mtime + ahead,) * 2)
         cs.Store(folder).prepare()
-        assert staging.exists()
+        assert live.exists()
