@@ -48,6 +48,9 @@ def connect(address: str, workers: int | None = None, resources: Resources | Non
     except ImportError:
         raise BadInput("--dask needs dask.distributed: pip install 'composcope[cluster]'") from None
     wishes = resources or Resources()
+    # It reports every connection that closes; what matters to a user reaches them as an error of ours.
+    for name in ("distributed", "distributed.client", "bokeh", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as closing:
         if address == LOCAL:
             target = closing.enter_context(_local_cluster(local_workers(workers, wishes, 10**9), wishes))
