@@ -287,7 +287,15 @@ def in_threads(monkeypatch):
     """Sweeps use threads of this process, which start at once."""
     from concurrent.futures import ThreadPoolExecutor
 
-    monkeypatch.setattr("composcope.experiments.executor.LocalPool", lambda workers, slots: ThreadPoolExecutor(1))
+    class Threads(ThreadPoolExecutor):
+        def __init__(self, workers, slots):
+            super().__init__(1)
+            self.slots = slots
+
+        def steps(self):
+            return [0.0] * self.slots
+
+    monkeypatch.setattr("composcope.experiments.executor.LocalPool", Threads)
 
 
 @pytest.mark.usefixtures("in_threads")
