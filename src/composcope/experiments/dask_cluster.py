@@ -1,13 +1,12 @@
 """Dask distributed as the engine of runs: a scheduler that is running, or one started here."""
 
 import logging
+import multiprocessing
 import re
-import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from typing import Any
 
 from composcope.errors import BadInput
@@ -93,11 +92,9 @@ def _describe(client: Any, wishes: Resources) -> Cluster:
 def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
     """A scheduler and workers of one thread each on this machine, reachable from this machine only."""
     import dask.config
-    import psutil
     from distributed import LocalCluster
 
-    resource_tracker.ensure_running()  # Python's own helper process, which must not be among those to end
-    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    before = {process.pid for process in multiprocessing.active_children()}
     # A run whose worker died comes back at once, and is tried alone; Dask would try it with others three times.
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         try:
@@ -118,10 +115,11 @@ def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
                 with signals_held(), suppress(Exception):
                     cluster.close(timeout=CLOSE_SECONDS)
         finally:
-            for process in psutil.Process().children(recursive=True):
-                if process.pid not in before:
-                    with suppress(psutil.Error):
-                        process.send_signal(signal.SIGKILL)
+            left = [process for process in multiprocessing.active_children() if process.pid not in before]
+            for process in left:
+                process.kill()
+            for process in left:
+                process.join(CLOSE_SECONDS)
 
 
 def _close(client: Any) -> None:
