@@ -308,7 +308,7 @@ def test_a_sweep_in_parts_until_the_last_writes_the_summary(composcope, sweep_fi
     assert "runs are left" in parts[0].out
     assert parts[1].code == 1  # four runs diverged
     assert f"summary: {folder / 'summaries' / 'many.csv'}" in parts[1].out
-    counts = [int(re.search(r"(\d+) to do in shard", part.out)[1]) for part in parts]
+    counts = [int(re.search(r"(\d+) to do", part.out)[1]) for part in parts]
     assert sum(counts) == 7
     status = composcope("status", "--store", folder)
     assert "4 runs done, 4 failed" in status.out

@@ -43,7 +43,8 @@ def connect(address: str, workers: int | None = None, resources: Resources | Non
     """The cluster at an address such as tcp://HOST:8786, or a new one for "local", which is ended afterwards."""
     check_address(address)
     try:
-        import distributed
+        with signals_held():
+            import distributed
     except ImportError:
         raise BadInput("--dask needs dask.distributed: pip install 'composcope[cluster]'") from None
     wishes = resources or Resources()
@@ -91,8 +92,9 @@ def _describe(client: Any, wishes: Resources) -> Cluster:
 @contextmanager
 def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
     """A scheduler and workers of one thread each on this machine, reachable from this machine only."""
-    import dask.config
-    from distributed import LocalCluster
+    with signals_held():
+        import dask.config
+        from distributed import LocalCluster
 
     before = {process.pid for process in multiprocessing.active_children()}
     # A run whose worker died comes back at once, and is tried alone; Dask would try it with others three times.
