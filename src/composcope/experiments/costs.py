@@ -25,7 +25,8 @@ def total_steps(spec: Spec) -> int:
 
 def missing(spec: Spec, store: Store, diagnosed: Collection[str] = ()) -> bool:
     """Whether the run still has to be trained, or diagnosed."""
-    if not store.has(spec.run_id):
+    complete = getattr(store, "complete", store.has)
+    if not complete(spec.run_id):
         return True
     return spec.run_id in diagnosed and not store.has_diagnosis(spec.run_id)
 

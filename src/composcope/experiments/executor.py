@@ -247,7 +247,7 @@ class _Driver:
         again, steps = [], self.engine.steps() if isinstance(self.engine, LocalPool) else None
         for job in lost:
             failure = hung_before(self.store, job)
-            if failure or not missing(self.specs[job.run_id], self.store, self.diagnosed):
+            if failure:
                 self.progress.end(Outcome(job.run_id, failure))
             elif alone:
                 self._give_up(job)
