@@ -279,7 +279,15 @@ def in_threads(monkeypatch):
     """Sweeps use threads of this process, which start at once."""
     from concurrent.futures import ThreadPoolExecutor
 
-    monkeypatch.setattr("composcope.experiments.executor.LocalPool", lambda workers, slots: ThreadPoolExecutor(1))
+    class Threads(ThreadPoolExecutor):
+        def __init__(self, workers, slots):
+            super().__init__(1)
+            self.slots = slots
+
+        def steps(self):
+            return [0.0] * self.slots
+
+    monkeypatch.setattr("composcope.experiments.executor.LocalPool", Threads)
 
 
 @pytest.mark.usefixtures("in_threads")
@@ -292,7 +300,7 @@ def test_a_sweep_in_parts_until_the_last_writes_the_summary(composcope, sweep_fi
     assert "runs are left" in parts[0].out
     assert parts[1].code == 1  # four runs diverged
     assert f"summary: {folder / 'summaries' / 'many.csv'}" in parts[1].out
-    counts = [int(re.search(r"(\d+) to do in shard", part.out)[1]) for part in parts]
+    counts = [int(re.search(r"(\d+) to do", part.out)[1]) for part in parts]
     assert sum(counts) == 7
     status = composcope("status", "--store", folder)
     assert "4 runs done, 4 failed" in status.out

@@ -216,14 +216,15 @@ def plain(value: Any, defaults: bool = True) -> dict[str, Any]:
 
     Run ids are hashed with `defaults=False`, so that adding a field with a default keeps existing ids valid.
     """
+    kind: Any = type(value)
+    adapter = _adapter(kind)
     # None is left out because TOML has no null.
-    cls: Any = type(value)
-    return _adapter(cls).dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
+    return adapter.dump_python(value, mode="json", exclude_none=True, exclude_defaults=not defaults)
 
 
 @cache
-def _adapter(cls: type[Any]) -> Any:
-    return TypeAdapter(cls)
+def _adapter(kind: Any) -> Any:
+    return TypeAdapter(kind)
 
 
 def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:

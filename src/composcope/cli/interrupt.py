@@ -30,12 +30,29 @@ def interruptible() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
+def check() -> None:
+    """Raise KeyboardInterrupt again if Python swallowed it, as it does in destructors and in garbage collection."""
+    if _requested.is_set():
+        _requested.clear()
+        raise KeyboardInterrupt
+
+
+_requested = threading.Event()
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _requested.set()
+    sys.unraisablehook = _ignore_interrupts
     timer = threading.Timer(MOST_SECONDS, _leave)
     timer.daemon = True
     timer.start()
     raise KeyboardInterrupt
+
+
+def _ignore_interrupts(unraisable: "sys.UnraisableHookArgs") -> None:
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
 
 
 def _leave(*_: Any) -> None:

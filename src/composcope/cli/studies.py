@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from composcope.cli import interrupt
 from composcope.cli.app import (
     DEFAULT_STORE,
     JsonOption,
@@ -261,6 +262,7 @@ class _EventPrinter:
         from composcope.study.reproduce import Planned, Progress
         from composcope.terminal import progress_bar
 
+        interrupt.check()
         if isinstance(event, Progress):
             if event.stage != self.stage:
                 self.bar.close()

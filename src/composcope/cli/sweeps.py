@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from composcope.cli import interrupt
 from composcope.cli.app import DEFAULT_STORE, KernelsOption, PluginOption, StoreOption, WorkersOption, app, load_plugins
 from composcope.cli.engine import (
     DaskOption,
@@ -69,6 +70,7 @@ def sweep(
 
     Progress is also written to the store's logs, where `composcope status` finds it from another terminal.
     """
+    from composcope.experiments.costs import missing
     from composcope.experiments.store import Store
     from composcope.experiments.summary import check_writable, is_summary_of
     from composcope.experiments.sweep import Sweep
@@ -83,7 +85,7 @@ def sweep(
     specs = [spec for spec in plan.specs(settings) if not prefixes or spec.run_id.startswith(prefixes)]
     if only and not specs:
         raise BadInput(f"--only {' '.join(only)}: no run of the sweep is like this")
-    open_ = [spec for spec in specs if not target.has(spec.run_id)]
+    open_ = [spec for spec in specs if missing(spec, target)]
     failed = [spec for spec in open_ if target.failed(spec.run_id)]
     skipped = set() if retry_failed else {spec.run_id for spec in failed}
     todo = [spec for spec in part.select(open_) if spec.run_id not in skipped][:limit]
@@ -148,6 +150,7 @@ def run_with_progress(
     with journal_of(store, title, len(specs), total) as journal, progress_bar(f"{len(specs)} runs") as advance:
 
         def tell(done: float, ended: Sequence[Outcome]) -> None:
+            interrupt.check()
             advance(min(done, total), total)
             journal.update(done, ended)
 

@@ -1,13 +1,12 @@
 """Dask distributed as the engine of runs: a scheduler that is running, or one started here."""
 
 import logging
+import multiprocessing
 import re
-import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from typing import Any
 
 from composcope.errors import BadInput
@@ -44,10 +43,14 @@ def connect(address: str, workers: int | None = None, resources: Resources | Non
     """The cluster at an address such as tcp://HOST:8786, or a new one for "local", which is ended afterwards."""
     check_address(address)
     try:
-        import distributed
+        with signals_held():
+            import distributed
     except ImportError:
         raise BadInput("--dask needs dask.distributed: pip install 'composcope[cluster]'") from None
     wishes = resources or Resources()
+    # It reports every connection that closes; what matters to a user reaches them as an error of ours.
+    for name in ("distributed", "distributed.client", "bokeh", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as closing:
         if address == LOCAL:
             target = closing.enter_context(_local_cluster(local_workers(workers, wishes, 10**9), wishes))
@@ -89,12 +92,11 @@ def _describe(client: Any, wishes: Resources) -> Cluster:
 @contextmanager
 def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
     """A scheduler and workers of one thread each on this machine, reachable from this machine only."""
-    import dask.config
-    import psutil
-    from distributed import LocalCluster
+    with signals_held():
+        import dask.config
+        from distributed import LocalCluster
 
-    resource_tracker.ensure_running()  # Python's own helper process, which must not be among those to end
-    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    before = {process.pid for process in multiprocessing.active_children()}
     # A run whose worker died comes back at once, and is tried alone; Dask would try it with others three times.
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         try:
@@ -115,10 +117,11 @@ def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
                 with signals_held(), suppress(Exception):
                     cluster.close(timeout=CLOSE_SECONDS)
         finally:
-            for process in psutil.Process().children(recursive=True):
-                if process.pid not in before:
-                    with suppress(psutil.Error):
-                        process.send_signal(signal.SIGKILL)
+            left = [process for process in multiprocessing.active_children() if process.pid not in before]
+            for process in left:
+                process.kill()
+            for process in left:
+                process.join(CLOSE_SECONDS)
 
 
 def _close(client: Any) -> None:

@@ -4,7 +4,7 @@ import queue
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -45,6 +45,9 @@ class EngineOptions(TypedDict, total=False):
     resources: Resources | None
     time_limit: float | None
 
+
+Handle = Any
+"""A `Future` of an `Ended`, or a job of submitit, which has `done`, `result` and `cancel` as well."""
 
 OnProgress = Callable[[float, Sequence[Outcome]], None]
 
@@ -110,8 +113,8 @@ def _sent(store: Store, run_id: str, gather: bool) -> Mapping[str, bytes]:
     return store.files(run_id) if gather and store.has(run_id) else {}
 
 
-def _put_if_done(future: "Future[Ended]", finished: "queue.SimpleQueue[Future[Ended]]") -> bool:
-    done = future.done()
+def _put_if_done(future: Handle, finished: "queue.SimpleQueue[Handle]") -> bool:
+    done = bool(future.done())
     if done:
         finished.put(future)
     return done
@@ -176,9 +179,9 @@ class _Driver:
 
     def _do(self, batch: Sequence[Job]) -> Iterator[Job]:
         """Do the jobs; yields those whose worker died."""
-        finished: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
-        futures: dict[Future[Ended], Job] = {}
-        asked: list[Future[Ended]] = []  # submitit's jobs do not tell when they end
+        finished: queue.SimpleQueue[Handle] = queue.SimpleQueue()
+        futures: dict[Handle, Job] = {}
+        asked: list[Handle] = []  # submitit's jobs do not tell when they end
         try:
             for job in batch:
                 future = self._submit(job)
@@ -206,16 +209,17 @@ class _Driver:
             for future in futures:
                 future.cancel()
 
-    def _submit(self, job: Job) -> "Future[Ended]":
+    def _submit(self, job: Job) -> Handle:
         try:
             return self.engine.submit(work, job, self.settings)
         except BrokenExecutor as error:
             raise RunFailed(f"the executor is broken: {error}; run the same again with a new one") from None
 
-    def _result(self, future: "Future[Ended]") -> Ended | None:
+    def _result(self, future: Handle) -> Ended | None:
         """How the job ended; None if its worker died. `work` raises nothing, so any error is the engine's."""
         try:
-            return future.result()
+            ended: Ended = future.result()
+            return ended
         except BrokenExecutor:
             return None
         except Exception as error:
@@ -243,7 +247,7 @@ class _Driver:
         again, steps = [], self.engine.steps() if isinstance(self.engine, LocalPool) else None
         for job in lost:
             failure = hung_before(self.store, job)
-            if failure or not missing(self.specs[job.run_id], self.store, self.diagnosed):
+            if failure:
                 self.progress.end(Outcome(job.run_id, failure))
             elif alone:
                 self._give_up(job)

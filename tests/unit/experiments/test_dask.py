@@ -118,7 +118,7 @@ def free_port():
 @pytest.mark.slow
 def test_scheduler_worker_or_driver_killed_at_twenty_random_instants(tiny_spec, tmp_path):
     """After every kill the same command again: in the end all is done, none twice, with the bytes of local runs."""
-    rng = random.Random(int(os.environ.get("COMPOSCOPE_KILL_SEED", "0")))
+    rng, most = random.Random(int(os.environ.get("KILL_SEED", "0"))), int(os.environ.get("KILLS", "20"))
     specs = [replace(tiny_spec, training=cs.Training(steps=6000, batch=48), seed=seed) for seed in range(40)]
     sweep = tmp_path / "sweep.toml"
     sweep.write_text(tomli_w.dumps({"base": specs[0].to_dict(), "vary": {"seed": list(range(40))}}))
@@ -133,11 +133,11 @@ def test_scheduler_worker_or_driver_killed_at_twenty_random_instants(tiny_spec, 
                 assert born.setdefault(run_id, stamp) == stamp, "done twice"
 
     try:
-        while len(born) < len(specs) or len(kills) < 3:
+        while len(born) < len(specs):
             cluster.revive()
             time.sleep(3)
             driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if len(kills) < 20 and len(born) < len(specs):
+            if len(kills) < most:
                 time.sleep(rng.uniform(2, 14))
                 name = rng.choice(["scheduler", "worker 1", "worker 2", "driver"])
                 (driver if name == "driver" else cluster.processes[name]).kill()

@@ -66,9 +66,10 @@ def test_runs_whose_worker_always_dies_or_hangs_fail_and_all_others_finish(tiny_
 
 def descendants(pid):
     try:
-        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]  # by thread
     except (FileNotFoundError, ProcessLookupError):
         return []
+    children = [int(child) for text in lists for child in text.split()]
     return [*children, *(below for child in children for below in descendants(child))]
 
 
