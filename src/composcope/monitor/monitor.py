@@ -116,7 +116,10 @@ class Monitor:
         import pandas as pd
 
         return pd.DataFrame(
-            [{"step": moment.step, "kind": moment.verdict.kind, **moment.numbers()} for moment in self.moments]
+            [
+                {"step": moment.step, "kind": moment.verdict.kind, "score": moment.verdict.score, **moment.numbers()}
+                for moment in self.moments
+            ]
         )
 
     def plot(self, path: str | os.PathLike[str] | None = None, title: str = "") -> "Figure":
