@@ -30,8 +30,8 @@ Method = Literal["exact", "differences"]
 Metric = Float[Tensor, "points axes axes"]
 # Units per layer whose maps are kept: enough to look at, small enough to store for every run.
 SHOWN_UNITS = 16
-# Numbers of one layer (points times units) from which tuning and linear factorization are computed, at most: a sample of
-# so many units, thousands, gives shares that are right to a per cent.
+# Numbers of one layer (points times units) from which tuning and linear factorization are computed, at most; of larger
+# layers a sample of the units is taken, which is still thousands.
 MOST_SCORED = 50_000_000
 
 

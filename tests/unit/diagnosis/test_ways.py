@@ -265,3 +265,16 @@ def test_a_random_module_draws_equal_codes_separately():
     found = cs.diagnose(Coin(), TASK, HOLDOUT, constant, only="verdict")
     assert "random outputs" in found.notes
     assert found.error.map.unique().numel() > 32
+
+
+def test_units_of_a_very_large_layer_are_sampled(monkeypatch):
+    monkeypatch.setattr("composcope.diagnosis.layers.MOST_SCORED", 64 * 20)
+    monkeypatch.setattr("composcope.diagnosis.diagnose.MOST_SCORED", 64 * 20)
+    module = nn.Sequential(nn.Linear(16, 50), nn.ReLU(), nn.Linear(50, 64), nn.Unflatten(1, (1, 8, 8)))
+    found = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), memory_mb=1)
+    assert "of 0, image are of 20 units each" in found.notes["tuning"]
+    layer = found.layers["0"]
+    assert len(layer.tuning.stripe) == 20
+    with torch.no_grad():
+        hidden = module[:2](cs.Bump().encode(TASK.grid(), TASK.factors))
+    assert torch.allclose(layer.tuning.maps.flatten(1), hidden[:, layer.tuning.shown].T, atol=1e-5)
