@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from composcope.activations import Decode, Encode, Inputs, Pick
-from composcope.diagnosis import diagnose
+from composcope.diagnosis.diagnose import diagnose
 from composcope.errors import BadInput
 from composcope.files import write_atomically
 from composcope.holdouts import GivenHoldout
