@@ -24,7 +24,7 @@ test-slow: $(VENV)/developer browser
 # Results go into a folder named after the processor, so that those of other machines are kept.
 bench: $(VENV)/developer
 	@folder=benchmarks/results/$$($(BIN)/python benchmarks/timing.py) && mkdir -p $$folder && \
-	for name in training kernels fastconv_rule measures diagnosis scale store; do file=$$folder/$$name.txt; \
+	for name in training kernels fastconv_rule measures diagnosis verdict scale store; do file=$$folder/$$name.txt; \
 	  $(BIN)/python benchmarks/$$name.py > $$file.part && mv $$file.part $$file && cat $$file || exit 1; done
 
 $(BIN)/python:

@@ -24,7 +24,7 @@ from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.errors import errors
 from composcope.diagnosis.judging import drawn_and_compared, judged, note_randomness
 from composcope.diagnosis.kernels import kernel_report, no_kernels
-from composcope.diagnosis.layers import LayerDiagnosis, diagnose_layers
+from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers
 from composcope.diagnosis.points import MOST_COMBINATIONS, Points, checked_split, points_of
 from composcope.diagnosis.quantities import Material, image_quantities, layer_quantities, measured
 from composcope.diagnosis.samples import samples_of
@@ -174,6 +174,13 @@ def _note_layers(decoder: nn.Module, subject: Subject, points: Points, notes: di
         notes["layers.calls"] = (
             f"{len(subject.repeated)} layers are called often ({name} {calls} times, as in a sampler): their last call "
             "is measured"
+        )
+    total = len(points.latents)
+    scored = {layer.name: len(chosen_units(layer.features, total)) for layer in subject.layers.values()}
+    many = [name for name, units in scored.items() if units < subject.layers[name].features]
+    if many and points.full:
+        notes["tuning"] = (
+            f"tuning and linear factorization of {', '.join(many)} are of {scored[many[0]]} units each, drawn at random"
         )
     if not points.whole:
         notes["points"] = (

@@ -30,6 +30,9 @@ Method = Literal["exact", "differences"]
 Metric = Float[Tensor, "points axes axes"]
 # Units per layer whose maps are kept: enough to look at, small enough to store for every run.
 SHOWN_UNITS = 16
+# Numbers of one layer (points times units) from which tuning and linear factorization are computed, at most; of larger
+# layers a sample of the units is taken, which is still thousands.
+MOST_SCORED = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,14 @@ def diagnose_layers(
     return layers
 
 
+def chosen_units(features: int, points: int) -> Tensor:
+    """The units whose maps over the grid are scored: all of them unless these are very many numbers."""
+    most = max(SHOWN_UNITS, MOST_SCORED // points)
+    if features <= most:
+        return torch.arange(features)
+    return torch.randperm(features, generator=torch.Generator().manual_seed(0))[:most].sort().values
+
+
 class LayerAccumulator:
     """A layer's sums over features: what every measure needs of it, so that wide layers may come in parts."""
 
@@ -130,6 +141,7 @@ class LayerAccumulator:
         # Units at a time, so that their copies in double precision (about 4 of 8 bytes) fit into the memory.
         self.units = max(64, min(4096, memory // (32 * len(points.latents))))
         self.layer, self.points, self.exact = layer, points, exact
+        self.chosen = chosen_units(layer.features, len(points.latents))
         self.gram = torch.zeros(len(points.sample), len(points.sample), dtype=torch.float64)
         self.effects: dict[Term, float] = {}
         self.scores: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -146,17 +158,20 @@ class LayerAccumulator:
             self.metric += grid_metric(part.values, self.points.factors)
         if not self.points.full:
             return
-        for start in range(0, part.values.shape[1], self.units):
-            self._add_units(part.values[:, start : start + self.units], part.start + start)
+        inside = self.chosen[(self.chosen >= part.start) & (self.chosen < part.start + part.values.shape[1])]
+        every = len(inside) == part.values.shape[1]
+        for some in inside.split(self.units):
+            first, last = int(some[0]) - part.start, int(some[-1]) - part.start + 1
+            self._add_units(part.values[:, first:last] if every else part.values[:, some - part.start], some)
 
-    def _add_units(self, units: Tensor, start: int) -> None:
-        """Add the effects and scores of some units, and keep the most variable units so far."""
+    def _add_units(self, units: Tensor, names: Tensor) -> None:
+        """Add the effects and scores of some units, given with their numbers, and keep the most variable so far."""
         scores = unit_scores(units, self.points.factors)
         for term, variances in scores.effects.items():
             self.effects[term] = self.effects.get(term, 0.0) + variances.sum().item()
         self.scores.append((scores.stripe.float(), scores.bump.float(), scores.silent))
         spread = torch.cat([self.shown[0], torch.stack(list(scores.effects.values())).sum(0).float()])
-        numbers = torch.cat([self.shown[1], torch.arange(start, start + units.shape[1])])
+        numbers = torch.cat([self.shown[1], names])
         best = spread.nan_to_num(-1).topk(min(SHOWN_UNITS, len(spread))).indices
         kept = len(self.shown[0])
         best = torch.cat([best[best < kept], best[best >= kept]])

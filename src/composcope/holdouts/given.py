@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
@@ -78,7 +79,7 @@ def as_holdout(given: GivenHoldout, task: Task) -> Holdout:
     return Combinations(tuple(map(tuple, rows.tolist())))
 
 
-def _of_function(given: Callable[..., Any], task: Task, grid: Latents) -> Latents:
+def _of_function(given: Callable[..., Any], task: Task, grid: Latents) -> Float[Tensor, "held factors"]:
     try:
         parameters = list(inspect.signature(given).parameters)
     except (TypeError, ValueError):
@@ -107,7 +108,7 @@ def _of_function(given: Callable[..., Any], task: Task, grid: Latents) -> Latent
     return grid[array]
 
 
-def _of_array(given: Any, task: Task, grid: Latents) -> Latents:
+def _of_array(given: Any, task: Task, grid: Latents) -> Float[Tensor, "held factors"]:
     array, sizes = _array(given), tuple(factor.size for factor in task.factors)
     if array.dtype == torch.bool:
         if tuple(array.shape) == sizes:

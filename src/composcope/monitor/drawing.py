@@ -1,5 +1,6 @@
 """The verdict over training as a figure."""
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -49,10 +50,10 @@ def _shares(axes: Axes, moments: Sequence[Moment]) -> None:
 def _score(axes: Axes, moments: Sequence[Moment]) -> None:
     """The score with its interval, and the share of seen images that are right; no score before it has learned."""
     steps = [moment.step for moment in moments]
-    seen = [moment.verdict.seen_shares.get("composer") for moment in moments]
+    seen = [moment.verdict.seen_shares.get("composer", math.nan) for moment in moments]
     axes.plot(steps, seen, "--", color="#666666", lw=1, label="seen images")
     judged = [moment for moment in moments if moment.verdict.score is not None]
-    scores = [moment.verdict.score for moment in judged]
+    scores = [moment.verdict.shares["composer"] for moment in judged]
     axes.plot([m.step for m in judged], scores, color=CLASS_COLOURS["composer"], label="held-out images, 95 % interval")
     known = [(moment.step, moment.verdict.interval) for moment in judged if moment.verdict.interval is not None]
     if known:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from composcope.activations import Decode, Encode, Inputs, Pick
-from composcope.diagnosis import diagnose
+from composcope.diagnosis.diagnose import diagnose
 from composcope.errors import BadInput
 from composcope.files import write_atomically
 from composcope.holdouts import GivenHoldout
@@ -116,7 +116,10 @@ class Monitor:
         import pandas as pd
 
         return pd.DataFrame(
-            [{"step": moment.step, "kind": moment.verdict.kind, **moment.numbers()} for moment in self.moments]
+            [
+                {"step": moment.step, "kind": moment.verdict.kind, "score": moment.verdict.score, **moment.numbers()}
+                for moment in self.moments
+            ]
         )
 
     def plot(self, path: str | os.PathLike[str] | None = None, title: str = "") -> "Figure":

@@ -15,7 +15,8 @@ def learned_background(images: Images, dark: bool = False) -> Tensor:
     border[1:-1, 1:-1] = False
     median = images[:, :, border].transpose(0, 1).flatten(1).median(1).values
     # Objects that fade out, as bumps do, leave a little everywhere: an extreme value nearby is the background.
-    extreme = images.amax((0, 2, 3)) if dark else images.amin((0, 2, 3))
+    # Channel by channel: all at once would copy the images.
+    extreme = torch.stack([channel.amax() if dark else channel.amin() for channel in images.unbind(1)])
     nearby = 0.01 * (images.max() - images.min())
     usual = torch.full_like(median, 1.0 if dark else 0.0)
     for value in (extreme, usual):

@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from composcope.components import nearest
@@ -62,7 +63,7 @@ def numbers(column: np.ndarray, factor: Factor) -> Tensor:
     return torch.tensor([known[text] for text in texts], dtype=torch.float32)
 
 
-def mean_of_repeats(latents: Latents, images: Tensor) -> tuple[Latents, Tensor]:
+def mean_of_repeats(latents: Latents, images: Tensor) -> tuple[Float[Tensor, "combinations factors"], Tensor]:
     """Each combination once, in the order of their values, and the mean of its images."""
     once, number, counts = latents.unique(dim=0, return_inverse=True, return_counts=True)
     total = torch.zeros(len(once), *images.shape[1:]).index_add_(0, number, images)

@@ -77,7 +77,7 @@ class FileTask(Task):
         return tuple(factor.size for factor in self._file_factors)
 
     @cached_property
-    def factors(self) -> tuple[Factor, ...]:  # type: ignore[override]
+    def factors(self) -> tuple[Factor, ...]:
         kept = []
         for factor in self._file_factors:
             values = sorted(self.keep.get(factor.name, factor.values))
@@ -90,12 +90,12 @@ class FileTask(Task):
         return tuple(kept)
 
     @cached_property
-    def image_shape(self) -> tuple[int, int, int]:  # type: ignore[override]
+    def image_shape(self) -> tuple[int, int, int]:
         height, width, *channels = self.source.shape(self.array)[1:]
         return (channels[0] if channels else 1, height, width)
 
     @cached_property
-    def background(self) -> Tensor:  # type: ignore[override]
+    def background(self) -> Tensor:
         grid = self.grid()
         some = torch.linspace(0, len(grid) - 1, min(len(grid), LEARNED_FROM)).long()
         return learned_background(self.render(grid[some]))
@@ -137,7 +137,7 @@ class FileTask(Task):
         return {**data, "keep": {name: list(values) for name, values in self.keep.items()}} if self.keep else data
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._identity == other._identity  # type: ignore[attr-defined]
+        return type(other) is type(self) and self._identity == other._identity
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -245,8 +245,8 @@ class MPI3D(FileTask):
 
     def file_factors(self, source: Source) -> tuple[Factor, ...]:
         complex_shapes = source.shape(self.array)[0] == 4 * 4 * 2 * 3 * 3 * 40 * 40
-        colors = ("white", "green", "red", "blue", "brown", "olive")
-        shapes = ("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere")
+        colors: tuple[str, ...] = ("white", "green", "red", "blue", "brown", "olive")
+        shapes: tuple[str, ...] = ("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere")
         if complex_shapes:
             colors, shapes = ("yellow", "green", "olive", "red"), ("coffee-cup", "tennis-ball", "croissant", "beer-cup")
         return (

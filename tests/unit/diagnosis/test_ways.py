@@ -239,7 +239,7 @@ def test_a_large_grid_is_sampled_with_its_neighbours():
     case = Case(sprites(), cs.Box({"shape": (1, 1), "x": (1, 3), "y": (1, 3)}), "shape")
     module = Lookup(case, foregrounds(case, 0)["composer"])
     found = cs.diagnose(module, case.task, case.holdout, cs.OneHot(), memory_mb=0.06)
-    assert "50 of the 75 combinations" in found.notes["combinations"]
+    assert "52 of the 75 combinations" in found.notes["combinations"]
     assert (found.points, found.heldout) == (75, 9)
     assert found.verdict.kind == "composes"
     assert found.error.by_distance == {}
@@ -265,3 +265,15 @@ def test_a_random_module_draws_equal_codes_separately():
     found = cs.diagnose(Coin(), TASK, HOLDOUT, constant, only="verdict")
     assert "random outputs" in found.notes
     assert found.error.map.unique().numel() > 32
+
+
+def test_units_of_a_very_large_layer_are_sampled(monkeypatch):
+    monkeypatch.setattr("composcope.diagnosis.layers.MOST_SCORED", 64 * 20)
+    module = nn.Sequential(nn.Linear(16, 50), nn.ReLU(), nn.Linear(50, 64), nn.Unflatten(1, (1, 8, 8)))
+    found = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), memory_mb=1)
+    assert "of 0, image are of 20 units each" in found.notes["tuning"]
+    layer = found.layers["0"]
+    assert len(layer.tuning.stripe) == 20
+    with torch.no_grad():
+        hidden = module[:2](cs.Bump().encode(TASK.grid(), TASK.factors))
+    assert torch.allclose(layer.tuning.maps.flatten(1), hidden[:, layer.tuning.shown].T, atol=1e-5)

@@ -33,6 +33,19 @@ def test_ssim_error_is_0_for_the_truth_and_grows_with_damage(side, channels):
     assert 0 < little < much
 
 
+@pytest.mark.parametrize("shape", [(3, 16, 12), (1, 5, 9), (2, 3, 4)])
+def test_ssim_is_that_of_scikit_image(shape):
+    from skimage.metrics import structural_similarity
+
+    truth, images = torch.rand(3, *shape), torch.rand(3, *shape)
+    side = min(shape[1:])
+    window = min(7, side - 1 + side % 2)
+    for a, b, ours in zip(images, truth, error.ssim_error(images, truth, 1.5), strict=True):
+        pair = (a.double().numpy(), b.double().numpy())
+        theirs = structural_similarity(*pair, win_size=window, data_range=1.5, channel_axis=0)
+        assert ours.item() == pytest.approx(1 - theirs, abs=1e-10)
+
+
 def test_ssim_takes_its_range_from_the_truth_so_scaling_both_changes_nothing():
     truth = bumps(torch.tensor([[3.0, 4.0], [5.0, 2.0]]), 12)
     images = truth.roll(1, -1)
