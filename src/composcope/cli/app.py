@@ -1,5 +1,6 @@
 """What the commands share: the program, common options, exit codes."""
 
+import errno
 import json
 import logging
 import sys
@@ -67,6 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ComposcopeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, BadInput) else 1)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        advice = "make room, or choose another disk with --store or --out, and rerun; finished runs are stored"
+        print(f"error: there is no space left on the disk; {advice}", file=sys.stderr)
+        sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
             print("interrupted; finished runs are stored, rerun the same command to resume", file=sys.stderr)

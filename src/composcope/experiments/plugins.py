@@ -15,7 +15,7 @@ def load_plugin(path: str | Path) -> ModuleType:
     """Run a Python file, so that what it registers can be named in specs. Only load files that you trust."""
     file = Path(path).resolve()
     if not file.is_file() or file.suffix != ".py":
-        raise BadInput(f"{str(path)!r}: there is no such Python file")
+        raise BadInput(f"{str(path)!r}: there is no such Python file (looked for {str(file)!r})")
     name = f"composcope_plugin_{file.stem}"
     module_spec = importlib.util.spec_from_file_location(name, file)
     assert module_spec is not None
