@@ -1,13 +1,14 @@
 # make reproduce   sets up .venv, reproduces the paper and prints where results and figures are
 # make test        sets up .venv with the development tools, then runs linters, the type checker and all tests
 # make test-slow   runs the long tests, which make test leaves out: faults over many instants, thousands of runs, packaging
+# make docs        builds the documentation site into docs/_build/html; warnings are errors
 # make bench       runs the benchmarks, which compare alternative implementations
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: reproduce test test-slow bench browser clean
+.PHONY: reproduce test test-slow docs bench browser clean
 
 reproduce: $(VENV)/user
 	$(BIN)/composcope reproduce
@@ -16,10 +17,15 @@ test: $(VENV)/developer browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(MAKE) docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(VENV)/developer browser
 	$(BIN)/python -m pytest -m slow
+
+docs: $(VENV)/developer
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+	@echo "documentation: docs/_build/html/index.html"
 
 # Results go into a folder named after the processor, so that those of other machines are kept.
 bench: $(VENV)/developer
@@ -49,4 +55,4 @@ browser:
 	else echo "no chromium found: browser tests will skip"; fi
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build docs/_build

@@ -24,7 +24,8 @@ extensions = [
     "pages_outside",
 ]
 exclude_patterns = ["_build", "_extensions"]
-nitpicky = False
+default_role = "code"
+suppress_warnings = ["toc.empty_glob"]  # tutorials that are not named in index.md: usually none
 
 # Pages are Markdown; formulas are $...$ and $$...$$.
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
@@ -43,7 +44,7 @@ html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["_live"]
+html_extra_path = ["../results/quick/report.html"]  # the report that is linked as a live example
 html_show_sphinx = False
 html_copy_source = False
 templates_path = []
@@ -57,12 +58,21 @@ html_theme_options = {
 
 
 def setup(app):
-    """A page that index.md does not name is listed under "More", so that a new page needs no second edit."""
+    """Two hooks: docstrings, and pages that index.md does not name, which are listed under "More"."""
+
+    def as_plain_text(app, what, name, obj, options, lines):
+        # Docstrings are read in editors and terminals: only their lists, backticks and examples are markup.
+        lines[:] = [line if ">>>" in line else re.sub(r"([|*])", r"\\\1", line) for line in lines]
 
     def add_pages(app, name, source):
         if name == "index":
             named = set(re.findall(r"^\s*(?:.*<)?([\w/.-]+)>?\s*$", source[0], re.MULTILINE))
             rest = sorted(path.stem for path in DOCS.glob("*.md") if path.stem not in named | {"index"})
             source[0] = source[0].replace("PAGES-NOT-NAMED-ABOVE", "\n".join(rest))
+        if name == "figures/README":  # on a code host its table is enough
+            order = lambda stem: (int(re.match(r"\d*", stem).group() or 99), stem)  # noqa: E731
+            pages = sorted((path.stem for path in (DOCS / "figures").glob("*.md") if path.stem != "README"), key=order)
+            source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
 
     app.connect("source-read", add_pages)
+    app.connect("autodoc-process-docstring", as_plain_text)

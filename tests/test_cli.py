@@ -395,7 +395,8 @@ def test_withholding_a_whole_factor_value_is_a_warning(composcope, tiny_toml, fo
     result = composcope("run", tiny_toml, "--store", folder, "--set", "holdout={kind='cross', lo=3, hi=4}")
     assert result.code == 0
     assert result.err == (
-        "warning: holdout: extrapolation, not composition: values never seen in training: x = 3, 4; y = 3, 4\n"
+        "warning: holdout: extrapolation, not composition: values never seen in training: x = 3, 4; y = 3, 4;"
+        " to test composition, withhold combinations only (square, corner, box)\n"
     )
     (run_id,) = cs.Store(folder).run_ids()
     assert "extrapolation, not composition" in composcope("show", run_id, "--store", folder).out

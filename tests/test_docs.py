@@ -4,18 +4,24 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 import composcope
 import composcope as cs
+from composcope.cli import app
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(composcope.__path__, "composcope."))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NOT_RUN = "<!-- not run -->"
+# Marks before a block: it needs what tests do not have (a network, another machine), or it takes minutes. Commands are
+# parsed even so.
+NOT_RUN = ("<!-- not run -->", "<!-- parsed -->")
+COMMANDS = typer.main.get_command(app).commands
 
 
 def blocks_of(page, language):
@@ -70,6 +76,91 @@ def test_examples_are_specs_or_sweeps(path):
 
 def test_example_sweep_has_eight_runs():
     assert len(cs.Sweep.from_toml(ROOT / "examples" / "sweep.toml").specs()) == 8
+
+
+# Commands on the pages
+
+
+def commands_of(block):
+    """The words of each line that calls composcope, without a comment at its end."""
+    lines = (line.strip().removeprefix("$ ") for line in block.splitlines())
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("composcope ")]
+
+
+def named_commands(page):
+    """Every command on a page: in fenced and indented blocks, and in backticks if it begins with a command's name."""
+    text = page.read_text()
+    blocks = re.findall(r"^```[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    blocks += re.findall(r"^ {4}(composcope .*)$", text, re.MULTILINE)
+    blocks += [line for line in re.findall(r"`(composcope [^`]+)`", text) if line.split()[1] in COMMANDS]
+    return [words for block in blocks for words in commands_of(block)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_on_the_pages_can_be_parsed(page):
+    for words in named_commands(page):
+        if not words or words[0].startswith("-"):
+            continue
+        assert words[0] in COMMANDS, f"composcope {' '.join(words)}"
+        command = COMMANDS[words[0]]
+        if len(words) > 1 or not any(parameter.required for parameter in command.params):
+            command.make_context(words[0], words[1:])  # raises on an option or argument that does not exist
+
+
+@pytest.fixture
+def newcomer(tmp_path, monkeypatch):
+    """A folder as a newcomer has it, with what the pages refer to."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks_of(p, "sh"))], ids=lambda page: page.stem)
+@pytest.mark.usefixtures("no_new_kinds")
+def test_commands_on_the_pages_run(page, newcomer, composcope):
+    for block in blocks_of(page, "sh"):
+        for words in commands_of(block):
+            result = composcope(*words)
+            assert result.code == 0, f"composcope {' '.join(words)}: {result.err}"
+
+
+WRONG = """
+from torch import nn
+
+def too_small():
+    return nn.Sequential(nn.Linear(32, 64), nn.Unflatten(1, (1, 8, 8)))
+
+def other_code():
+    return nn.Sequential(nn.Linear(30, 256), nn.Unflatten(1, (1, 16, 16)))
+"""
+
+
+def test_mistakes_get_the_messages_on_their_page(newcomer, composcope):
+    composcope("init", "spec.toml")
+    (newcomer / "newer.toml").write_text((newcomer / "spec.toml").read_text().replace("version = 1", "version = 2"))
+    (newcomer / "broken.py").write_text("import composcope\nclass\n")
+    (newcomer / "wrong.py").write_text(WRONG)
+    (newcomer / "later").mkdir()
+    (newcomer / "later" / "store.json").write_text('{"format": 99}')
+    tried = 0
+    for block in blocks_of(ROOT / "docs" / "mistakes.md", "console"):
+        for part in block.split("$ ")[1:]:
+            command, _, message = part.partition("\n")
+            result = composcope(*shlex.split(command)[1:])
+            expected = ".*".join(map(re.escape, message.strip().split("...")))
+            assert re.search(expected, result.err.strip(), re.DOTALL), (command, result.err)
+            assert (result.code == 0) == message.startswith("warning")
+            tried += 1
+    assert tried >= 12
+
+
+# The site
+
+
+def test_the_reference_has_every_public_name():
+    pages = " ".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    missing = [name for name in cs.__all__ if not re.search(rf"(composcope|cs)\.{name}\b", pages)]
+    assert missing == ["__version__"]
 
 
 def test_files_named_on_the_pages_exist():

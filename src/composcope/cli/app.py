@@ -1,5 +1,6 @@
 """What the commands share: the program, common options, exit codes."""
 
+import errno
 import json
 import logging
 import os
@@ -83,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _end_output()
         where = f" {str(error.filename)!r}" if error.filename else ""
         print(f"error: cannot read or write{where}: {error.strerror or error}", file=sys.stderr)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print("make room, or choose another disk with --store or --out, and rerun", file=sys.stderr)
         sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:

@@ -56,4 +56,6 @@ def usable_device(name: str) -> torch.device:
         torch.empty(0, device=device)
         return device
     except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"device = {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
+        raise BadInput(
+            f"device = {name!r} cannot be used here: {str(error).splitlines()[0]}; without it training is on the CPU"
+        ) from None

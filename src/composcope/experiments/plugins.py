@@ -18,7 +18,7 @@ def load_plugin(path: str | Path) -> ModuleType:
     """Run a Python file, so that what it registers can be named in specs. Only load files that you trust."""
     file = Path(path).resolve()
     if not file.is_file() or file.suffix != ".py":
-        raise BadInput(f"{str(path)!r}: there is no such Python file")
+        raise BadInput(f"{str(path)!r}: there is no such Python file (looked for {str(file)!r})")
     with importing_from(file):
         return _packaged(file) if (file.parent / "__init__.py").exists() else _alone(file, path)
 

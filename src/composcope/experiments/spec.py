@@ -94,7 +94,7 @@ class Spec:
         values = dict(data)
         version = values.pop("version", SPEC_VERSION)
         if type(version) is not int or not 1 <= version <= SPEC_VERSION:
-            hint = "; upgrade it" if type(version) is int and version > SPEC_VERSION else ""
+            hint = "; upgrade composcope" if type(version) is int and version > SPEC_VERSION else ""
             raise BadInput(f"version = {version!r}: this composcope reads specs of version 1 to {SPEC_VERSION}{hint}")
         try:
             check_keys(values, cls)
@@ -167,7 +167,10 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_bytes().decode())
     except FileNotFoundError:
-        raise BadInput(f"there is no file {str(path)!r}") from None
+        hint = "" if Path(path).is_absolute() else f" in {str(Path.cwd())!r}"
+        raise BadInput(
+            f"there is no file {str(path)!r}{hint}; `composcope init spec.toml` writes one to start from"
+        ) from None
     except IsADirectoryError:
         raise BadInput(f"{str(path)!r} is a folder; a TOML file is needed") from None
     except UnicodeDecodeError:
@@ -185,7 +188,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 def warn_unless_composition(spec: Spec) -> None:
     certificate = split(spec.task, spec.holdout).certificate
     if not certificate.composition:
-        warnings.warn(f"holdout: {certificate}", NotComposition, stacklevel=2)
+        advice = "to test composition, withhold combinations only (square, corner, box)"
+        warnings.warn(f"holdout: {certificate}; {advice}", NotComposition, stacklevel=2)
 
 
 def _check_grid(task: Task) -> None:

@@ -138,7 +138,7 @@ def compiler() -> list[str]:
     for name in ("c++", "g++", "clang++"):
         if found := shutil.which(name):
             return [found]
-    raise BuildError("no C++ compiler on PATH")
+    raise BuildError("no C++ compiler on PATH (install g++ or clang, or name one in CXX)")
 
 
 def compile_to(path: Path, flags: Sequence[str] = ()) -> None:
