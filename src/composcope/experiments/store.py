@@ -213,12 +213,13 @@ class Store:
         """Add a run that was done elsewhere, from its files; of a run that is here already, only the measures."""
         if any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
             raise BadInput(f"run {run_id}: a file's name leads out of the run's folder")
-        if not self.has(run_id):
-            self._add_folder(run_id, files)
-        for name in sorted(files, reverse=True):  # maps before the numbers that hold their checksum
-            if name.startswith("measures/"):
-                (self.folder / run_id / "measures").mkdir(exist_ok=True)
-                write_atomically(self.folder / run_id / name, files[name])
+        with self._storing(run_id):
+            if not self.has(run_id):
+                self._staging.add(run_id, files)
+            for name in sorted(files, reverse=True):  # maps before the numbers that hold their checksum
+                if name.startswith("measures/"):
+                    make_folder(self.folder / run_id / "measures")
+                    write_atomically(self.folder / run_id / name, files[name])
         if "done.json" in files:
             self.verify(run_id)
 
