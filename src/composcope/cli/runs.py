@@ -86,6 +86,7 @@ def sweep(
 @app.command(name="list")
 def list_(store: StoreOption = DEFAULT_STORE) -> None:
     """List the runs of a store: the settings in which they differ, and the main results."""
+    from composcope.experiments.index import without_collections
     from composcope.experiments.store import Store
     from composcope.terminal import print_table, progress_bar, shown
 
@@ -94,7 +95,8 @@ def list_(store: StoreOption = DEFAULT_STORE) -> None:
     if not records:
         print(f"no runs in {store}")
         return
-    print_table(_overview([record.row() for record in records]))
+    with without_collections():
+        print_table(_overview([record.row() for record in records]))
     for record in records:
         if record.problem:
             print(f"{record.status} {record.run_id}: {shown(record.problem)}")
