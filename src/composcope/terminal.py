@@ -144,4 +144,7 @@ def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
 def _cell(value: object) -> str:
     if value is None or value != value:  # NaN
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else shown(value).replace("\n", " ").replace("\t", " ")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value)
+    return text if text.isprintable() else shown(text).replace("\n", " ").replace("\t", " ")

@@ -68,6 +68,7 @@ def run(
 @app.command(name="list", rich_help_panel=LOOK, short_help="List a store's runs and their main results.")
 def list_(store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
     """List the runs of a store: the settings in which they differ, and the main results."""
+    from composcope.experiments.index import without_collections
     from composcope.experiments.store import Store
     from composcope.terminal import print_table, progress_bar, shown
 
@@ -79,7 +80,8 @@ def list_(store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> No
     if not records:
         print(f"no runs in {store}")
         return
-    print_table(_overview([record.row() for record in records]))
+    with without_collections():
+        print_table(_overview([record.row() for record in records]))
     for record in records:
         if record.problem:
             print(f"{record.status} {record.run_id}: {shown(record.problem)}")

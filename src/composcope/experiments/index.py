@@ -7,6 +7,7 @@ comes from a stranger.
 """
 
 import contextlib
+import gc
 import hashlib
 import json
 import os
@@ -99,6 +100,18 @@ class Index:
     def _remove(self) -> None:
         with contextlib.suppress(OSError):
             self.path.unlink()
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Without searches for cycles of garbage: rows have none, and each search would visit all rows made so far."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def settled(signature: Signature) -> bool:

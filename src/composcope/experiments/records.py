@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 Status = Literal["done", "failed", "damaged", "missing"]
@@ -57,12 +56,12 @@ class Signature:
     newest: float
 
 
-def signature(folder: Path) -> Signature:
+def signature(folder: str) -> Signature:
     """Name, size and time of the last change of every file in a run's folder.
 
     The time is the one that nobody can set: it is new whenever a file's contents, name or any other time is.
     """
-    marks, newest, folders = _marks(str(folder))
+    marks, newest, folders = _marks(folder)
     for inner in folders:  # a run's folder has folders of files, and nothing deeper
         more, latest, _ = _marks(inner)
         marks += more

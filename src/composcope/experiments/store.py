@@ -35,7 +35,7 @@ from composcope.experiments.checked_files import (
     read_file,
     read_json,
 )
-from composcope.experiments.index import Entry, Index, settled
+from composcope.experiments.index import Entry, Index, settled, without_collections
 from composcope.experiments.leases import Leases
 from composcope.experiments.records import Record, flatten, signature
 from composcope.experiments.staging import Staging
@@ -43,6 +43,7 @@ from composcope.files import (
     MOST_BYTES,
     is_regular,
     make_folder,
+    read_regular,
     sha256,
     write_atomically,
     write_synced,
@@ -342,16 +343,19 @@ class Store:
         index = Index.of(self.folder, len(chosen))
         if index is None:
             return [self.record(run_id, verify) for run_id in chosen]
-        known, fresh, records = index.read(), {}, []
-        for done, run_id in enumerate(chosen):
-            on_progress(done, len(chosen))
-            now = signature(self.folder / run_id)
-            entry = known.get(run_id)
-            if entry is None or entry.signature != now.text or (verify and not entry.verified):
-                entry = Entry(now.text, verify, self.record(run_id, verify))
-                if settled(now) and entry.record.status != "damaged":
-                    fresh[run_id] = entry
-            records.append(entry.record)
+        fresh, records = {}, []
+        with without_collections():
+            known = index.read()
+            for done, run_id in enumerate(chosen):
+                if done % 50 == 0:
+                    on_progress(done, len(chosen))
+                now = signature(f"{self.folder}/{run_id}")
+                entry = known.get(run_id)
+                if entry is None or entry.signature != now.text or (verify and not entry.verified):
+                    entry = Entry(now.text, verify, self.record(run_id, verify))
+                    if settled(now) and entry.record.status != "damaged":
+                        fresh[run_id] = entry
+                records.append(entry.record)
         if fresh:
             index.write(fresh)
         return records
@@ -402,8 +406,8 @@ class Store:
     def _read_format(self) -> int:
         path = self.folder / "store.json"
         try:
-            version = read_json(path).get("format") if path.is_file() else FORMAT
-        except Damaged:
+            version = parse_json(path, read_regular(path, MOST_TEXT)).get("format")  # the store itself may be a link
+        except (Damaged, OSError):
             return FORMAT  # the runs have checksums of their own
         if not isinstance(version, int):
             raise BadInput(f"store {str(self.folder)!r}: store.json has format {version!r}; a whole number is needed")

@@ -107,6 +107,16 @@ def test_folders_that_are_links_are_damage_and_are_not_written_through(name, don
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_the_store_itself_may_be_a_link(done, tiny_spec, folder, tmp_path):
+    (tmp_path / "link").symlink_to(folder)
+    linked = cs.Store(tmp_path / "link")
+    assert linked.record(done.run_id, verify=True).status == "done"
+    assert cs.run(replace(tiny_spec, seed=3), linked).measures
+    (folder / "store.json").write_text('{"format": 2}')
+    with pytest.raises(cs.BadInput, match="upgrade"):
+        cs.Store(tmp_path / "link")
+
+
 def test_a_diagnosis_is_not_written_through_a_link(done, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
