@@ -70,7 +70,7 @@ def by_itself(specs: Sequence[Spec], folder: Path) -> None:
         cs.run(spec, store)
 
 
-def overhead(counts: Sequence[int]) -> float:
+def overhead(counts: Sequence[int]) -> None:
     """CPU time per run in a sweep with one worker, less that of the same runs one after the other in one process."""
     print("tiny runs, one worker: CPU time in milliseconds per run, without the worker's start")
     print("   runs   by itself   in a sweep   of it the driver   overhead")
@@ -85,17 +85,15 @@ def overhead(counts: Sequence[int]) -> float:
             driver = (swept.driver - start.driver) / (count - 1)
             print(f"{count:7} {own * 1e3:11.1f} {both * 1e3:12.1f} {driver * 1e3:18.1f} {(both - own) * 1e3:10.1f}")
     print(f"the start of a worker: {start.cpu:.1f} s of CPU, most of it importing torch")
-    return start.cpu
 
 
-def scaling(start: float, runs: int = 24) -> None:
-    """One worker against two, taking turns; by the clock this needs two free cores. `start`: CPU seconds per worker."""
+def scaling(runs: int = 24) -> None:
+    """One worker against two, taking turns; by the clock this needs two free cores."""
     specs = tiny(runs, STEPS)
     print(f"\n{runs} runs of {STEPS} steps with one worker and with two, two turns each")
     print("workers   CPU s   wall s   wall s without the start   load at the end")
     with tempfile.TemporaryDirectory() as scratch:
         walls: dict[int, list[float]] = {1: [], 2: []}
-        cpus: dict[int, list[float]] = {1: [], 2: []}
         for turn in range(2):
             for workers in (1, 2):
                 begun: list[float] = []
@@ -107,16 +105,15 @@ def scaling(start: float, runs: int = 24) -> None:
                 store = cs.Store(Path(scratch) / f"{turn}-{workers}")
                 spent = cost(lambda: run_all(specs, store, workers=workers, on_progress=note))  # noqa: B023
                 walls[workers].append(time.perf_counter() - begun[0])
-                cpus[workers].append(spent.cpu - workers * start)
                 load = os.getloadavg()[0]
                 print(f"{workers:7} {spent.cpu:7.1f} {spent.wall:8.1f} {walls[workers][-1]:26.1f} {load:17.1f}")
     print(f"by the clock two workers are {min(walls[1]) / min(walls[2]):.2f} times one (on an idle machine)")
-    print(f"by CPU time, which is what two free cores would give: {2 * min(cpus[1]) / min(cpus[2]):.2f} times")
 
 
 def main() -> None:
     print(machine())
-    scaling(overhead([int(argument) for argument in sys.argv[1:]] or TABLES))
+    overhead([int(argument) for argument in sys.argv[1:]] or TABLES)
+    scaling()
 
 
 if __name__ == "__main__":

@@ -75,7 +75,8 @@ def check_address(address: str) -> None:
 
 
 def _describe(client: Any, wishes: Resources) -> Cluster:
-    workers = list(client.scheduler_info(n_workers=-1)["workers"].values())
+    info = client.scheduler_info(n_workers=-1)
+    workers = list(info["workers"].values())
     for name, amount in wishes.named.items():
         if workers and not any(worker["resources"].get(name, 0) >= amount for worker in workers):
             raise BadInput(
@@ -84,9 +85,8 @@ def _describe(client: Any, wishes: Resources) -> Cluster:
             )
     executor = client.get_executor(pure=False, resources=dict(wishes.named) or None)
     threads = max((worker["nthreads"] for worker in workers), default=1)
-    with suppress(Exception):  # a scheduler without bokeh has no dashboard
-        return Cluster(executor, client.scheduler.address, client.dashboard_link or "", len(workers), threads)
-    return Cluster(executor, client.scheduler.address, "", len(workers), threads)
+    dashboard = client.dashboard_link if info["services"].get("dashboard") else ""  # none without bokeh
+    return Cluster(executor, client.scheduler.address, dashboard, len(workers), threads)
 
 
 @contextmanager

@@ -4,11 +4,12 @@ import queue
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from composcope import __version__
 from composcope.errors import RunFailed
 from composcope.experiments.costs import missing, step_cost, workload
 from composcope.experiments.jobs import Ended, Job, Settings, hung_before, work
@@ -225,10 +226,12 @@ class _Driver:
         except Exception as error:
             if type(error).__name__ in WORKER_DIED:
                 return None
+            if isinstance(error, CancelledError):
+                reason = "its tasks were cancelled; has its scheduler ended?"
+            else:
+                reason = f"{type(error).__name__}: {error} (do all workers have composcope {__version__}?)"
             raise RunFailed(
-                f"the executor failed: {type(error).__name__}: {str(error) or 'the task was cancelled'};"
-                " finished runs are stored, run the same again to resume"
-                f" (do all workers have composcope {self.settings.versions['composcope']}?)"
+                f"the executor failed: {reason}; finished runs are stored, run the same again to resume"
             ) from None
 
     def _take(self, job: Job, ended: Ended, left: int) -> None:
