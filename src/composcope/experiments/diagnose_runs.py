@@ -86,7 +86,9 @@ def _state(weights: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise BadInput(f"there is no file {str(weights)!r}") from None
     except (SafetensorError, OSError, EOFError) as error:
-        raise BadInput(f"weights {str(weights)!r} cannot be read: {str(error).splitlines()[-1].strip()}") from None
+        raise BadInput(
+            f"weights {str(weights)!r} do not fit the module: {str(error).splitlines()[-1].strip()}"
+        ) from None
     except Exception as error:  # whatever the restricted reader refuses
         raise BadInput(
             f"weights {str(weights)!r}: only tensors and plain data are read, and the file holds something else; save "

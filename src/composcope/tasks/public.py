@@ -31,7 +31,8 @@ LEARNED_FROM = 64
 class FileTask(Task):
     """Images of a file, one per combination, the last factor varying fastest.
 
-    A data set implements `file_factors`, every factor of the file in its order; factors of one value are left out.
+    A data set implements `file_factors`, every factor of the file in its order; factors of one value are left out. It
+    declares the three fields and takes `__eq__` and `__hash__` from here: files are equal if their contents are.
     """
 
     file: str
@@ -170,6 +171,7 @@ class DSprites(FileTask):
     file: str
     keep: Keep = Field(default_factory=dict)
     sha256: str | None = None
+    __eq__, __hash__ = FileTask.__eq__, FileTask.__hash__
 
     array: ClassVar[str] = "imgs"
     white: ClassVar[float] = 1.0
@@ -211,6 +213,7 @@ class Shapes3D(FileTask):
     file: str
     keep: Keep = Field(default_factory=dict)
     sha256: str | None = None
+    __eq__, __hash__ = FileTask.__eq__, FileTask.__hash__
 
     shapes: ClassVar[tuple[str, ...]] = ("cube", "cylinder", "sphere", "capsule")
 
@@ -242,6 +245,7 @@ class MPI3D(FileTask):
     file: str
     keep: Keep = Field(default_factory=dict)
     sha256: str | None = None
+    __eq__, __hash__ = FileTask.__eq__, FileTask.__hash__
 
     def file_factors(self, source: Source) -> tuple[Factor, ...]:
         complex_shapes = source.shape(self.array)[0] == 4 * 4 * 2 * 3 * 3 * 40 * 40

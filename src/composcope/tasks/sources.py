@@ -3,7 +3,7 @@
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +107,7 @@ class Npz(Source):
         return self.members[name]
 
 
-def _header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
+def _header(file: Any, path: Path) -> tuple[tuple[int, ...], np.dtype]:
     """The shape and type at the head of a .npy file; what follows are the numbers."""
     try:
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -119,7 +119,7 @@ def _header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
-def _blocks(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
+def _blocks(file: Any, shape: tuple[int, ...], dtype: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
     """The array's rows from first to last, some at a time, each with its first row's number."""
     row = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
     count = max(1, BLOCK // max(1, row))

@@ -162,15 +162,20 @@ class TableTask(Task):
 
     def render(self, latents: Latents) -> Images:
         """The images of these combinations, all of which must be in the table."""
-        keys = self._keys(self.latents)
-        order = keys.argsort()
-        keys = keys[order]
+        keys, order = self._lookup
         requested = self._keys(latents.cpu())
         index = torch.searchsorted(keys, requested).clamp(max=len(keys) - 1)
         missing = (keys[index] != requested).nonzero().flatten()
         if len(missing):
             raise ValueError(f"the table has no image for {tuple(latents[missing[0]].tolist())}")
         return self.images[order[index]].to(latents.device)
+
+    @cached_property
+    def _lookup(self) -> tuple[Tensor, Tensor]:
+        """The combinations' keys in ascending order, and the row of each."""
+        keys = self._keys(self.latents)
+        order = keys.argsort()
+        return keys[order], order
 
     def save(self, file: str | os.PathLike[str]) -> Self:
         """Write the table to an .npz file and return a table that refers to it, which can be part of a spec."""
