@@ -58,8 +58,8 @@ html_theme_options = {
 
 def without_annotated(signature):
     """A signature with each `Annotated[type, conditions]` as its type."""
-    while "Annotated[" in signature:
-        before, _, rest = signature.partition("Annotated[")
+    while found := re.search(r"[\w.~]*\bAnnotated\[", signature):
+        before, rest = signature[: found.start()], signature[found.end() :]
         depth, comma = 0, None
         for end, sign in enumerate(rest):
             if sign == "," and depth == 0 and comma is None:
