@@ -56,6 +56,13 @@ html_theme_options = {
 }
 
 
+# Markers in index.md, and the pages that are listed there unless index.md names them.
+NOT_NAMED = {
+    "TUTORIALS-NOT-NAMED-ABOVE": ["tutorials/*.md", "your_decoder.md", "monitor.md"],
+    "PAGES-NOT-NAMED-ABOVE": ["*.md"],
+}
+
+
 def without_annotated(signature):
     """A signature with each `Annotated[type, conditions]` as its type."""
     while found := re.search(r"[\w.~]*\bAnnotated\[", signature):
@@ -85,9 +92,11 @@ def setup(app):
     def add_pages(app, name, source):
         if name == "index":
             named = set(re.findall(r"^\s*(?:.*<)?([\w/.-]+)>?\s*$", source[0], re.MULTILINE))
-            for marker, pattern in (("PAGES-NOT-NAMED-ABOVE", "*.md"), ("TUTORIALS-NOT-NAMED-ABOVE", "tutorials/*.md")):
-                pages = (str(path.relative_to(DOCS).with_suffix("")) for path in sorted(DOCS.glob(pattern)))
+            for marker, patterns in NOT_NAMED.items():
+                paths = sorted(path for pattern in patterns for path in DOCS.glob(pattern))
+                pages = [str(path.relative_to(DOCS).with_suffix("")) for path in paths]
                 rest = [page for page in pages if page not in named | {"index"}]
+                named |= set(rest)
                 source[0] = source[0].replace(marker, "\n".join(rest))
         if name == "figures/README":  # on a code host its table is enough
             order = lambda stem: (int(re.match(r"\d*", stem).group() or 99), stem)  # noqa: E731
