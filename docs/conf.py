@@ -25,7 +25,6 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_extensions"]
 default_role = "code"
-suppress_warnings = ["toc.empty_glob"]  # tutorials that are not named in index.md: usually none
 
 # Pages are Markdown; formulas are $...$ and $$...$$.
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
@@ -57,18 +56,48 @@ html_theme_options = {
 }
 
 
+# Markers in index.md, and the pages that are listed there unless index.md names them.
+NOT_NAMED = {
+    "TUTORIALS-NOT-NAMED-ABOVE": ["tutorials/*.md", "your_decoder.md", "monitor.md"],
+    "PAGES-NOT-NAMED-ABOVE": ["*.md"],
+}
+
+
+def without_annotated(signature):
+    """A signature with each `Annotated[type, conditions]` as its type."""
+    while found := re.search(r"[\w.~]*\bAnnotated\[", signature):
+        before, rest = signature[: found.start()], signature[found.end() :]
+        depth, comma = 0, None
+        for end, sign in enumerate(rest):
+            if sign == "," and depth == 0 and comma is None:
+                comma = end
+            if sign == "]" and depth == 0:
+                break
+            depth += (sign in "[({") - (sign in "])}")
+        signature = before + rest[:comma] + rest[end + 1 :]
+    return signature
+
+
 def setup(app):
-    """Two hooks: docstrings, and pages that index.md does not name, which are listed under "More"."""
+    """Plainer docstrings and signatures, and pages that index.md does not name listed under "More"."""
 
     def as_plain_text(app, what, name, obj, options, lines):
         # Docstrings are read in editors and terminals: only their lists, backticks and examples are markup.
         lines[:] = [line if ">>>" in line else re.sub(r"([|*])", r"\\\1", line) for line in lines]
 
+    def readable(app, what, name, obj, options, signature, returned):
+        if signature is not None:
+            return without_annotated(signature), returned and without_annotated(returned)
+
     def add_pages(app, name, source):
         if name == "index":
             named = set(re.findall(r"^\s*(?:.*<)?([\w/.-]+)>?\s*$", source[0], re.MULTILINE))
-            rest = sorted(path.stem for path in DOCS.glob("*.md") if path.stem not in named | {"index"})
-            source[0] = source[0].replace("PAGES-NOT-NAMED-ABOVE", "\n".join(rest))
+            for marker, patterns in NOT_NAMED.items():
+                paths = sorted(path for pattern in patterns for path in DOCS.glob(pattern))
+                pages = [str(path.relative_to(DOCS).with_suffix("")) for path in paths]
+                rest = [page for page in pages if page not in named | {"index"}]
+                named |= set(rest)
+                source[0] = source[0].replace(marker, "\n".join(rest))
         if name == "figures/README":  # on a code host its table is enough
             order = lambda stem: (int(re.match(r"\d*", stem).group() or 99), stem)  # noqa: E731
             pages = sorted((path.stem for path in (DOCS / "figures").glob("*.md") if path.stem != "README"), key=order)
@@ -76,3 +105,4 @@ def setup(app):
 
     app.connect("source-read", add_pages)
     app.connect("autodoc-process-docstring", as_plain_text)
+    app.connect("autodoc-process-signature", readable)

@@ -110,6 +110,7 @@ def test_commands_on_the_pages_can_be_parsed(page):
 @pytest.fixture
 def newcomer(tmp_path, monkeypatch):
     """A folder as a newcomer has it, with what the pages refer to."""
+    monkeypatch.setattr("composcope.study.study._registered", {})
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     return tmp_path

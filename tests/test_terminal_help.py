@@ -95,7 +95,8 @@ def test_init_writes_a_sweep(composcope, tmp_path):
 
 
 @pytest.mark.usefixtures("no_new_kinds")
-def test_init_writes_a_study_that_is_known(composcope, tmp_path):
+def test_init_writes_a_study_that_is_known(composcope, tmp_path, monkeypatch):
+    monkeypatch.setattr("composcope.study.study._registered", {})
     path = tmp_path / "study.py"
     assert composcope("init", path).code == 0
     result = composcope("reproduce", "--study", "my-study", "--plugin", path, "--dry-run", "--store", tmp_path / "runs")

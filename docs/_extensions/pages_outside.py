@@ -1,8 +1,8 @@
 """Links from the pages to files of the repository that are not pages of the site, and pages that are such files.
 
 The Markdown files are read on a code host, too, where `../examples/sweep.toml` is a link like any other. On the site
-such a file becomes a download, a Markdown file that is also a page a link to that page, and a folder only its name. A
-page that consists of one include directive is that file.
+such a file becomes a download, a Markdown file that is also a page becomes a link to that page, and a folder only its
+name. A page that consists of one include directive is that file.
 """
 
 import os

@@ -83,9 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         _end_output()
         where = f" {str(error.filename)!r}" if error.filename else ""
-        print(f"error: cannot read or write{where}: {error.strerror or error}", file=sys.stderr)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            print("make room, or choose another disk with --store or --out, and rerun", file=sys.stderr)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "; make room, or choose another disk with --store or --out, and rerun" if full else ""
+        print(f"error: cannot read or write{where}: {error.strerror or error}{advice}", file=sys.stderr)
         sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
