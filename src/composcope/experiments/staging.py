@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from composcope.experiments.leases import Leases
 from composcope.files import is_regular, make_folder, sync_folder, write_synced
@@ -20,6 +20,7 @@ MOST_TRIES = 20
 EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 
 
+@runtime_checkable
 class Runs(Protocol):
     """What knows which runs are finished: the store."""
 
