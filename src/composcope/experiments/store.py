@@ -287,7 +287,10 @@ class Store:
         """The loss after each epoch: a column of the curve."""
         text = self._checked(run_id, "curve.csv").decode(errors="replace")
         try:
-            return [float(row["loss"]) for row in csv.DictReader(io.StringIO(text))]
+            losses = [float(row["loss"]) for row in csv.DictReader(io.StringIO(text))]
+            if not losses:
+                raise ValueError("it has no rows")
+            return losses
         except (KeyError, ValueError, TypeError, csv.Error) as error:
             raise not_as_written(self.folder / run_id / "curve.csv", f"cannot be read: {error}") from None
 
