@@ -95,6 +95,9 @@ class Cluster:
         self.processes = {}
 
     def revive(self):
+        if self.processes and self.processes["scheduler"].poll() is not None:
+            for process in self.processes.values():
+                process.wait(60)  # workers end when their scheduler is gone
         for name, options in self.options.items():
             if name not in self.processes or self.processes[name].poll() is not None:
                 with open(self.folder / f"{name}.log", "ab") as log:
