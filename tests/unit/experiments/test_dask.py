@@ -151,7 +151,7 @@ def test_scheduler_worker_or_driver_killed_at_twenty_random_instants(tiny_spec, 
                     kills.append(name)
                     if name.startswith("worker"):
                         cluster.revive()
-                out, _ = driver.communicate(timeout=300)
+                out, _ = driver.communicate(timeout=600)
                 assert "Traceback" not in out, (kills, out)
                 check_none_done_twice()
     finally:
