@@ -10,6 +10,7 @@ from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed
 from .experiments.executor import run_all
+from .experiments.resources import Resources
 from .experiments.run import Result, Run, run
 from .experiments.spec import NotComposition, Spec
 from .experiments.store import Store
@@ -96,6 +97,7 @@ __all__ = [
     "Preset",
     "Rate",
     "Reproduction",
+    "Resources",
     "Result",
     "RotationTask",
     "Run",
