@@ -1,5 +1,6 @@
 """A callable for any training loop that records the verdict as training goes on."""
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -115,12 +116,11 @@ class Monitor:
         """One row per moment: its step, what the decoder does, and every number."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {"step": moment.step, "kind": moment.verdict.kind, "score": moment.verdict.score, **moment.numbers()}
-                for moment in self.moments
-            ]
-        )
+        rows = [
+            {"step": moment.step, "kind": moment.verdict.kind, "score": math.nan, **moment.numbers()}
+            for moment in self.moments
+        ]
+        return pd.DataFrame(rows)
 
     def plot(self, path: str | os.PathLike[str] | None = None, title: str = "") -> "Figure":
         """What held-out images show over training, the score, and each factor; written as a PNG if a path is given."""
