@@ -17,7 +17,6 @@ from composcope.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,11 @@ class Monitor:
         ]
         return pd.DataFrame(rows)
 
-    def plot(self, path: str | os.PathLike[str] | None = None, title: str = "") -> "Figure":
-        """What held-out images show over training, the score, and each factor; written as a PNG if a path is given."""
+    def plot(self, path: str | os.PathLike[str] | None = None, title: str = "") -> Any:
+        """A matplotlib figure of what held-out images show over training, the score and each factor.
+
+        It is written to a PNG file if a path is given.
+        """
         from composcope.monitor.drawing import drawn
         from composcope.study.drawing import as_bytes, style
 
