@@ -139,6 +139,7 @@ def diagnose(
             truth,
             points,
             rng,
+            memory,
             notes,
         ),
         complexity=complexities(outputs[0], truth, points, notes),
