@@ -139,13 +139,16 @@ def diagnose(
             truth,
             points,
             rng,
+            memory,
             notes,
         ),
-        kernels=kernel_report(task, outputs[0], points, rng, notes),
         complexity=complexities(outputs[0], truth, points, notes),
         more=dict(measured(image_quantities(), Material(task, points, outputs[0], truth))),
     )
-    del outputs, truth, brief  # the layers need the memory
+    compared = outputs[0][points.sample]
+    del outputs, truth, brief  # kernels and layers need the memory
+    diagnosis = replace(diagnosis, kernels=kernel_report(task, compared, points, rng, notes))
+    del compared
     tangents = _tangents(flat_encoding(encoding, layout), subject, codes, points, geometry, notes)
     step = _Steps(on_progress, subject, twin, len(codes), tangents)
     both = geometry == "both"

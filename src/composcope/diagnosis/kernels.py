@@ -80,12 +80,10 @@ def reference_kernels(task: Task, latents: Latents) -> dict[str, Gram]:
     }
 
 
-def kernel_report(
-    task: Task, outputs: Images, points: Points, generator: torch.Generator, notes: Notes
-) -> KernelReport:
-    """Gram matrices of the outputs' foregrounds and their structure."""
+def kernel_report(task: Task, shown: Images, points: Points, generator: torch.Generator, notes: Notes) -> KernelReport:
+    """Gram matrices of the outputs' foregrounds and their structure; `shown`: those at `points.sample`."""
     rows, factors = points.sample, points.factors
-    shown, latents, held = outputs[rows], points.latents[rows], points.heldout[rows]
+    latents, held = points.latents[rows], points.heldout[rows]
     cosine = cosine_kernel(shown)
     spectrum = terms = None
     if points.full and points.whole:

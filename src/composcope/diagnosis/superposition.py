@@ -78,11 +78,9 @@ def inferred_columns(
     return None if left.any() else columns
 
 
-def _some(rows: Tensor, generator: torch.Generator) -> Tensor:
+def _some(rows: Tensor, most: int, generator: torch.Generator) -> Tensor:
     """At most so many of the rows, in order."""
-    if len(rows) <= MOST_SUPERPOSED:
-        return rows
-    return rows[torch.randperm(len(rows), generator=generator)[:MOST_SUPERPOSED]].sort().values
+    return rows if len(rows) <= most else rows[torch.randperm(len(rows), generator=generator)[:most]].sort().values
 
 
 def superposition_report(
@@ -93,6 +91,7 @@ def superposition_report(
     truth: Pictures,
     points: Points,
     generator: torch.Generator,
+    memory: int,
     notes: Notes,
 ) -> SuperpositionReport | None:
     """Compare the held-out outputs with sums and blends. `draw`: codes -> foreground; `columns`: each factor's code."""
@@ -101,7 +100,9 @@ def superposition_report(
         notes["superposition"] = "no point is held out"
         return None
     parts = means = blend = None
-    rows = _some(held.nonzero()[:, 0], generator)
+    # Two stacks of images per factor, their sums and shuffled copies take up to an eighth of the memory.
+    fitting = memory // (8 * 4 * outputs[0].numel() * (2 * len(points.factors) + 4))
+    rows = _some(held.nonzero()[:, 0], max(64, min(MOST_SUPERPOSED, fitting)), generator)
     if len(rows) < int(held.sum()):
         notes["superposition.points"] = f"{len(rows)} of the {int(held.sum())} held-out images, drawn at random"
     if len(points.factors) > 1:

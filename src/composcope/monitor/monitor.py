@@ -1,5 +1,6 @@
 """A callable for any training loop that records the verdict as training goes on."""
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from composcope.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -115,15 +115,17 @@ class Monitor:
         """One row per moment: its step, what the decoder does, and every number."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {"step": moment.step, "kind": moment.verdict.kind, "score": moment.verdict.score, **moment.numbers()}
-                for moment in self.moments
-            ]
-        )
+        rows = [
+            {"step": moment.step, "kind": moment.verdict.kind, "score": math.nan, **moment.numbers()}
+            for moment in self.moments
+        ]
+        return pd.DataFrame(rows)
 
-    def plot(self, path: str | os.PathLike[str] | None = None, title: str = "") -> "Figure":
-        """What held-out images show over training, the score, and each factor; written as a PNG if a path is given."""
+    def plot(self, path: str | os.PathLike[str] | None = None, title: str = "") -> Any:
+        """A matplotlib figure of what held-out images show over training, the score and each factor.
+
+        It is written to a PNG file if a path is given.
+        """
         from composcope.monitor.drawing import drawn
         from composcope.study.drawing import as_bytes, style
 
