@@ -24,7 +24,7 @@ test-slow: $(VENV)/developer browser
 	$(BIN)/python -m pytest -m slow
 
 docs: $(VENV)/developer
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "documentation: docs/_build/html/index.html"
 
 # Results go into a folder named after the processor, so that those of other machines are kept.

@@ -139,7 +139,7 @@ def _print_images(store: "Store", run_id: str) -> None:
         return
     rows = shown_rows(run, 4)
     print("held-out images: true above, drawn below")
-    print_images([run.truth[rows].numpy(), run.draw()[rows].numpy()])
+    print_images([images[rows].flip(-2).numpy() for images in (run.truth, run.draw())])  # row 0 is at the bottom
 
 
 def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -26,7 +26,8 @@ def run_html(run: "Run") -> str:
     if run.draws:
         rows = shown_rows(run)
         which = "held-out" if run.split.mask.any() else "seen"
-        parts += [images(f"{which}, true", run.truth[rows].numpy()), images("drawn", run.draw()[rows].numpy())]
+        true, drawn = (each[rows].flip(-2).numpy() for each in (run.truth, run.draw()))  # row 0 is at the bottom
+        parts += [images(f"{which}, true", true), images("drawn", drawn)]
     if run.store is not None and run.store.has_diagnosis(run.run_id):
         verdict = run.diagnosis.verdict
         parts.append(line(f"Verdict: {headline(verdict)}. {score_text(verdict)}") if verdict else "")
