@@ -26,10 +26,10 @@ def visit(browser, site):
     requests = []
     context.on("request", lambda made: None if made.url.startswith("file:") else requests.append(made.url))
 
-    def open_page(name, width=1280):
+    def open_page(name, width=1280, query=""):
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": 900})
-        page.goto((site / name).as_uri())
+        page.goto((site / name).as_uri() + query)
         return page
 
     yield open_page
@@ -38,7 +38,7 @@ def visit(browser, site):
 
 
 def test_search_works_offline(visit):
-    page = visit("search.html?q=superposes")
+    page = visit("search.html", query="?q=superposes")
     page.wait_for_selector("#search-results li", timeout=20_000)
     assert "Read a diagnosis" in page.inner_text("#search-results")
 
