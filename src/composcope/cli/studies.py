@@ -33,6 +33,7 @@ from composcope.cli.engine import (
 )
 from composcope.cli.groups import LOOK, REPRODUCE
 from composcope.cli.sweeps import journal_of, time_left
+from composcope.terminal import shown
 
 if TYPE_CHECKING:
     from composcope.experiments.executor import Outcome
@@ -284,7 +285,7 @@ class _EventPrinter:
         else:
             failures = [outcome for outcome in event.outcomes if outcome.failure]
             for outcome in failures:
-                print(f"error: {outcome.failure}", file=sys.stderr)
+                print(f"error: {shown(outcome.failure)}", file=sys.stderr)
             print(f"{len(event.outcomes) - len(failures)} runs done, {len(failures)} failed")
 
 

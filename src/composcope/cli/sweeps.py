@@ -22,6 +22,7 @@ from composcope.cli.engine import (
 )
 from composcope.cli.groups import TRAIN
 from composcope.errors import BadInput
+from composcope.terminal import shown
 
 if TYPE_CHECKING:
     from composcope.experiments.executor import EngineOptions
@@ -125,7 +126,7 @@ def status(store: StoreOption = DEFAULT_STORE) -> None:
     print_table([status.row for status in statuses[-20:]])
     for entry in statuses[-20:]:
         if entry.last_failure and entry.state == "running":
-            print(f"last failure of {entry.title}: {entry.last_failure}")
+            print(shown(f"last failure of {entry.title}: {entry.last_failure}"))
 
 
 def run_with_progress(
@@ -157,7 +158,7 @@ def run_with_progress(
         outcomes = run_all(specs, store, workers, plugins, kernels, tell, **engine)
     failures = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failures:
-        print(f"error: {outcome.failure}", file=sys.stderr)
+        print(f"error: {shown(outcome.failure)}", file=sys.stderr)
     print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; stored in {store.folder}")
 
 
