@@ -83,7 +83,7 @@ def test_example_sweep_has_eight_runs():
 
 def commands_of(block):
     """The words of each line that calls composcope, without a comment at its end."""
-    lines = [line.strip() for line in block.splitlines()]
+    lines = [line.strip() for line in block.replace("\\\n", " ").splitlines()]
     lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")] or lines  # the others are output
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("composcope ")]
 

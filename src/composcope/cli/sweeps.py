@@ -37,7 +37,8 @@ MOST_ROWS = 30
 @app.command(rich_help_panel=TRAIN, short_help="Train every combination of listed values; can be resumed.")
 def sweep(
     sweep: Annotated[
-        Path, typer.Argument(help="TOML file: [base], a spec, or several [[base]]; [vary], [[zip]] and [[skip]].")
+        Path,
+        typer.Argument(help=r"TOML file: \[base], a spec, or several \[\[base]]; \[vary], \[\[zip]] and \[\[skip]]."),
     ],
     workers: WorkersOption = None,
     store: StoreOption = DEFAULT_STORE,

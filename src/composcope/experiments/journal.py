@@ -4,6 +4,7 @@ store/logs/<name>.json    the state: runs done and failed, rate, time left
 store/logs/<name>.log     a line now and then, and one for every run that failed
 """
 
+import itertools
 import json
 import logging
 import math
@@ -30,6 +31,8 @@ SILENT_SECONDS = 60.0
 # The rate is that of the last minutes, since the first runs wait for workers to start.
 RATE_SECONDS = 300.0
 MOST_BYTES = 1_000_000  # of a state file; a larger one is not ours
+
+_count = itertools.count(1)  # of the sweeps of this process
 
 State = Literal["running", "finished", "interrupted", "stopped"]
 
@@ -82,7 +85,7 @@ class Journal:
         self._marks: deque[tuple[float, float, int]] = deque([(time.monotonic(), 0.0, 0)])
         self._next_state = self._next_line = 0.0
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self.started))
-        base = store.folder / FOLDER / f"{stamp}-{platform.node()}-{os.getpid()}"
+        base = store.folder / FOLDER / f"{stamp}-{platform.node()}-{os.getpid()}-{next(_count)}"
         base.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.log = base.with_name(base.name + ".json"), base.with_name(base.name + ".log")
         self._handler = logging.FileHandler(self.log, encoding="utf-8", errors="backslashreplace")

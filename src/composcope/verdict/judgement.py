@@ -109,6 +109,8 @@ def judge(
     if any(draw.shape != truth.shape for draw in draws) or len(latents) != len(truth):
         shapes = [tuple(draw.shape) for draw in draws], tuple(truth.shape), tuple(latents.shape)
         raise ValueError(f"outputs, truth and latents must be over the same points; got shapes {shapes}")
+    truth = truth.float() if isinstance(truth, Tensor) else truth
+    cross = cross.float() if isinstance(cross, Tensor) else cross
     index = grid_index(latents, factors)
     allowed = torch.ones_like(heldout) if judgeable is None else judgeable
     rows, controls, candidates = _chosen(index, heldout, allowed, truth.shape[1:].numel(), seed)

@@ -90,7 +90,7 @@ def test_a_full_disk_stops_the_sweep(code, specs, store, monkeypatch):
     def full(*_):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(cs.Store, "save", full)
+    monkeypatch.setattr("composcope.experiments.staging.Staging.add", full)
     with ThreadPoolExecutor(1) as pool, pytest.raises(cs.RunFailed, match=rf"{os.strerror(code)}.*stopped, 3 runs"):
         cs.run_all(specs, store, executor=pool)
 

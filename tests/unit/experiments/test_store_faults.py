@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import pickle
 import shutil
 from dataclasses import replace
 
@@ -11,9 +10,9 @@ import pytest
 
 import composcope as cs
 from composcope.errors import CannotStore, DiskFull
-from composcope.experiments import executor, staging
+from composcope.experiments import jobs, staging
 from composcope.experiments import store as store_room
-from composcope.experiments.executor import missing
+from composcope.experiments.costs import missing
 from composcope.experiments.run import load
 
 
@@ -155,19 +154,23 @@ def test_a_disk_that_fills_before_the_measures(tiny_spec, store, monkeypatch):
 
 @pytest.mark.parametrize("full", ["before", "after"])
 def test_a_full_disk_ends_a_sweep_instead_of_failing_every_run(full, tiny_spec, folder, monkeypatch):
-    """What a worker does with a run; the error then ends the sweep."""
-    job = executor._Job(tiny_spec.to_dict(), False, 1.0)
+    """What a worker makes of a run on a full disk: it says that the sweep must stop."""
+    store = cs.Store(folder)
+    store.prepare()
+    settings = jobs.Settings(str(folder), "torch")
     if full == "before":
         monkeypatch.setattr(store_room.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 10, 0))
     else:
+        trained = jobs._report
 
-        def fill(work):
+        def fill(slot, step):
             monkeypatch.setattr("composcope.files.os.fsync", failing(errno.ENOSPC))
+            trained(slot, step)
 
-        monkeypatch.setattr(executor, "_count", fill)
-    with pytest.raises(DiskFull, match="No space left") as error:
-        executor._work(job, str(folder), "torch", {})
-    assert pickle.loads(pickle.dumps(error.value)).args == error.value.args  # it travels between processes
+        monkeypatch.setattr(jobs, "_report", fill)
+    ended = jobs.work(jobs.Job(tiny_spec.run_id, tiny_spec.to_dict(), False, 0, "attempt"), settings)
+    assert ended.state == "stop"
+    assert "No space left" in ended.failure
 
 
 def test_a_failure_that_cannot_be_stored_is_one_line(tiny_spec, store, monkeypatch):
