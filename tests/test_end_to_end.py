@@ -129,9 +129,10 @@ def test_a_stored_table_run_is_listed_when_its_file_is_gone(tmp_path, store, com
     run_id = cs.run(spec, store).run_id
     path.unlink()
     assert composcope("list", "--store", store.folder).code == 0
-    shown = composcope("show", run_id, "--store", store.folder)
-    assert shown.code == 2
-    assert "table.npz" in shown.err
+    assert "table.npz" in composcope("show", run_id, "--store", store.folder).out
+    diagnosed = composcope("diagnose", run_id, "--store", store.folder)
+    assert diagnosed.code == 2
+    assert "table.npz" in diagnosed.err
 
 
 def test_extrapolation_is_warned_of(tiny_spec):
