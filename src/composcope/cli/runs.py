@@ -128,18 +128,19 @@ def show(
 
 def _print_images(store: "Store", run_id: str) -> None:
     """Held-out images, the true ones above those that the run draws, if the terminal can show them."""
-    from composcope.experiments.display import shown_rows
-    from composcope.experiments.run import load
     from composcope.terminal import can_draw, print_images
 
     if not can_draw():
         return
+    from composcope.experiments.display import shown_rows
+    from composcope.experiments.run import load
+
     run = load(store, run_id)
     if not run.draws or not run.split.mask.any():
         return
     rows = shown_rows(run, 4)
     print("held-out images: true above, drawn below")
-    print_images([images[rows].flip(-2).numpy() for images in (run.truth, run.draw())])  # row 0 is at the bottom
+    print_images([run.truth[rows].numpy(), run.draw()[rows].numpy()])
 
 
 def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
