@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 import composcope as cs
 
 STRIPES = cs.Spec(
@@ -44,6 +46,7 @@ def test_stripes_place_what_bumps_alone_do_not():
     assert failing["accuracy"] < 0.4
 
 
+@pytest.mark.slow
 def test_low_rank_places_with_penalties_what_it_does_not_without():
     cured, failing = error(LOWRANK), error(replace(LOWRANK, penalties=()))
     assert cured["accuracy"] >= 0.9

@@ -219,14 +219,14 @@ def test_a_setting_cannot_make_seeds_of_one_run():
 def test_a_damaged_run_costs_its_figure_and_not_the_rest(folder, composcope):
     out = folder.parent / "out"
     arguments = ("--preset", "tiny", "--store", folder, "--out", out)
-    assert composcope("reproduce", "3d", "9", *arguments).code == 0
-    run_id = CATALOGUE["9"].plan(TINY)["rotation"][0].run_id
+    assert composcope("reproduce", "3d", "1e", *arguments).code == 0
+    run_id = CATALOGUE["1e"].plan(TINY)["bump"][0].run_id
     (folder / run_id / "weights.safetensors").write_bytes(b"moths")
-    result = composcope("reproduce", "3d", "9", "--no-train", *arguments)
+    result = composcope("reproduce", "3d", "1e", "--no-train", *arguments)
     assert result.code == 0
-    assert f"figure 9: {folder / run_id}" in result.out
+    assert f"figure 1e: {folder / run_id}" in result.out
     assert (out / "figures" / "figure_3d.png").is_file()
-    assert not (out / "figures" / "figure_9.png").exists()
+    assert not (out / "figures" / "figure_1e.png").exists()
     assert "checksum" in (out / "report.html").read_text()
 
 

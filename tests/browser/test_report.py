@@ -235,6 +235,7 @@ def test_it_prints_with_nothing_cut(page, written):
     assert wide == []
 
 
+@pytest.mark.slow
 def test_two_hundred_runs_are_small_and_open_fast(page, tmp_path):
     store = cs.Store(tmp_path / "runs")
     spec = tiny(task=cs.BumpTask(28), holdout=cs.Square(6, 22), decoder=cs.MLP(depth=6, width=8))

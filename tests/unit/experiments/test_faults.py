@@ -105,7 +105,13 @@ def sweep_file(tiny_spec, tmp_path):
 def start(sweep_file, folder, *options):
     """The command in a process group of its own, as a terminal would start it."""
     command = [*COMMAND, "sweep", str(sweep_file), "--store", str(folder), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **pipes, start_new_session=True, preexec_fn=allow_interrupts)
+
+
+def allow_interrupts():
+    """Tests that run in the background ignore interrupts, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupt(process, seconds=30.0):

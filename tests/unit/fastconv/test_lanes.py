@@ -35,6 +35,7 @@ def test_kernels_with_other_lanes_agree_with_float64(compiler, lanes, tmp_path):
     assert checked(tmp_path / "check", compiler, *flags) == f"lanes {lanes}: {CASES} cases, 0 wrong"
 
 
+@pytest.mark.slow
 def test_kernels_on_arm_agree_with_float64(tmp_path):
     compiler, emulator = "aarch64-linux-gnu-g++", "qemu-aarch64"
     if missing := [name for name in (compiler, emulator) if shutil.which(name) is None]:
