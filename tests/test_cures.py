@@ -54,6 +54,7 @@ def test_low_rank_places_with_penalties_what_it_does_not_without():
     assert failing["accuracy"] < 0.4
 
 
+@pytest.mark.slow
 def test_pixels_that_never_meet_place_what_a_cnn_does_not():
     cured, failing = error(PIXELWISE), error(replace(PIXELWISE, decoder=cs.CNN(depth=2, width=16)))
     assert cured["accuracy"] >= 0.9

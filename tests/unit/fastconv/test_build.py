@@ -41,6 +41,7 @@ def outcome(process: "subprocess.Popen[str]") -> tuple[str, list[str]]:
 
 
 @needs_kernels
+@pytest.mark.slow
 def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
     # a compiler that writes slowly what this process has compiled already
     compiled = build.private_folder() / f"fastconv-{build.fingerprint()}.so"

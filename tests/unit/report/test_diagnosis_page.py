@@ -186,6 +186,7 @@ def test_a_strip_shades_the_claimed_side():
     assert strip([], None, None, 0.5, ">") is None
 
 
+@pytest.mark.slow
 def test_a_run_of_the_papers_size_takes_less_than_100_kb():
     """So that 200 of them, and the figures, stay under 30 MB."""
     spec = tiny(task=cs.BumpTask(28), holdout=cs.Square(6, 22), decoder=cs.MLP(depth=10, width=8))
