@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import composcope as cs
+from composcope import fastconv
 from composcope.activations import Subject, code_tangents
 from composcope.diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from composcope.diagnosis.truth import additive_cross
@@ -393,3 +394,15 @@ def test_a_network_that_hardly_changes_its_image_has_exact_geometry():
     codes = encoding.encode(task.grid(), task.factors)
     tangents = code_tangents(encoding, task.grid(), task.factors, (0, 1))
     assert Subject(module, codes).differentiates(codes, tangents) is None
+
+
+def test_kernels_draw_the_images_of_a_diagnosis():
+    module = cs.CNN(depth=3, width=16).build((16, 16), (1, 16, 16))
+    before = fastconv.used()
+    diagnose(module, cs.BumpTask(16), cs.Square(4, 11), cs.Bump(), only="verdict")
+    used = fastconv.used() - before
+    assert used["winograd"] or not fastconv.status().available
+    before = fastconv.used()
+    with fastconv.using("torch"):
+        diagnose(module, cs.BumpTask(16), cs.Square(4, 11), cs.Bump(), only="verdict")
+    assert not (fastconv.used() - before)["winograd"]
