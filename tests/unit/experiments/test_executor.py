@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import tomli_w
 
 import composcope as cs
+from processes import alive, wait_until
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "sweep.toml"
 COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
@@ -80,22 +80,6 @@ def children_of(pid):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
         return []
-
-
-def alive(pid):
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds worker processes in /proc")

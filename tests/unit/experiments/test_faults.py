@@ -14,6 +14,7 @@ import tomli_w
 
 import composcope as cs
 from composcope.experiments.plugins import load_plugin
+from processes import alive, wait_until
 
 COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
 
@@ -76,22 +77,6 @@ def descendants(pid):
 def workers_of(pid):
     """The worker processes that have begun; before that, a new process still looks like its parent."""
     return [child for child in descendants(pid) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
-def alive(pid):
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 @pytest.fixture
