@@ -11,14 +11,12 @@ A run's folder is filled under a temporary name and renamed when complete, so it
 `done.json` holds the checksums of the other files. Nothing is ever loaded by running code.
 """
 
-import csv
 import errno
-import io
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +27,15 @@ from composcope.experiments.checked_files import (
     Damaged,
     as_csv,
     as_json,
-    check_format,
-    not_as_written,
     parse_json,
     read_file,
-    read_json,
 )
 from composcope.experiments.index import Entry, Index, settled, without_collections
 from composcope.experiments.leases import Leases
 from composcope.experiments.records import Record, flatten, signature
+from composcope.experiments.run_folder import FORMAT, RunFolder
 from composcope.experiments.staging import Staging
 from composcope.files import (
-    MOST_BYTES,
-    is_regular,
     make_folder,
     read_regular,
     sha256,
@@ -59,11 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Damaged", "Record", "Store", "flatten"]
 
-FORMAT = 1
 RUN_ID = re.compile("[0-9a-f]{16}")
 LEASE_NAME = re.compile("[0-9A-Za-z_-]{1,100}")
-# The names of the files that a run is sealed with.
-SEALED = re.compile(r"(spec\.json|curve\.csv|provenance\.json|weights\.safetensors|snapshots/[0-9]{8,}\.safetensors)")
 # A disk with less space than this is full: nothing is trained that could not be stored.
 LEAST_FREE_BYTES = 2**20
 # The set of measures that every finished run has.
@@ -150,7 +141,7 @@ class Store:
 
     def has(self, run_id: str) -> bool:
         """Whether the run is trained and sealed."""
-        return is_regular(self.folder / run_id / "done.json")
+        return self._run(run_id).sealed
 
     def complete(self, run_id: str) -> bool:
         """Whether the run is sealed and was measured; one that is only sealed is completed by `load`, untrained."""
@@ -248,92 +239,32 @@ class Store:
 
     def spec(self, run_id: str) -> "Spec":
         """The run's spec; Damaged if it is the spec of another run."""
-        from composcope.experiments.spec import Spec
-
-        spec = Spec.from_dict(self._checked_json(run_id, "spec.json"))
-        if spec.run_id != run_id:
-            raise self._of_another_run(run_id, spec.run_id)
-        return spec
-
-    def _of_another_run(self, run_id: str, actual: str) -> Damaged:
-        return not_as_written(self.folder / run_id / "spec.json", f"is the spec of run {actual}")
+        return self._run(run_id).spec()
 
     def provenance(self, run_id: str) -> dict[str, Any]:
-        return self._checked_json(run_id, "provenance.json")
+        return self._run(run_id).provenance()
 
     def weights(self, run_id: str, step: int | None = None) -> "Weights":
         """The final weights, or the snapshot after a step."""
-        import safetensors.torch
-
-        name = "weights.safetensors" if step is None else f"snapshots/{step:08d}.safetensors"
-        if step is not None and name not in self._checksums(run_id):
-            raise BadInput(f"run {run_id} has no snapshot after step {step}; name it in training.snapshots")
-        from safetensors import SafetensorError
-
-        try:
-            return safetensors.torch.load(self._checked(run_id, name))
-        except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
-            raise not_as_written(self.folder / run_id / name, f"cannot be read: {error}") from None
+        return self._run(run_id).weights(step)
 
     def curve(self, run_id: str) -> "pd.DataFrame":
-        import pandas as pd
-
-        try:
-            return pd.read_csv(io.BytesIO(self._checked(run_id, "curve.csv")))
-        except ValueError as error:
-            raise not_as_written(self.folder / run_id / "curve.csv", f"cannot be read: {error}") from None
+        return self._run(run_id).curve()
 
     def losses(self, run_id: str) -> list[float]:
         """The loss after each epoch: a column of the curve."""
-        text = self._checked(run_id, "curve.csv").decode(errors="replace")
-        try:
-            losses = [float(row["loss"]) for row in csv.DictReader(io.StringIO(text))]
-            if not losses:
-                raise ValueError("it has no rows")
-            return losses
-        except (KeyError, ValueError, TypeError, csv.Error) as error:
-            raise not_as_written(self.folder / run_id / "curve.csv", f"cannot be read: {error}") from None
+        return self._run(run_id).losses()
 
     def verify(self, run_id: str) -> None:
         """Compare the checksum of every file of a finished run; Damaged names one that does not match."""
-        checksums = self._checksums(run_id)
-        for name in checksums:
-            self._checked(run_id, name, checksums)
+        self._run(run_id).verify()
 
     def record(self, run_id: str, verify: bool = False) -> Record:
         """The run's row in a listing, whatever its state; `verify` compares the checksum of every file."""
-        folder = self.folder / run_id
-        spec: Mapping[str, Any] = {}
-        try:
-            content = read_file(folder / "spec.json", MOST_TEXT)
-            spec = parse_json(folder / "spec.json", content)
-            if not self.has(run_id) and is_regular(folder / "failed.json"):
-                failure = read_json(folder / "failed.json")
-                check_format(folder / "failed.json", failure, FORMAT)
-                if not isinstance(failure.get("provenance"), dict) or not isinstance(failure.get("reason"), str):
-                    raise not_as_written(folder / "failed.json")
-                return Record(run_id, "failed", spec, failure["provenance"], {}, failure["reason"])
-            seal = self._seal(run_id)
-            checksums = self._checksums(run_id, seal)
-            names = dict.fromkeys(["spec.json", "provenance.json", *(checksums if verify else [])])
-            contents = {name: self._checked(run_id, name, checksums) for name in names}
-            if contents["spec.json"] != content:
-                raise not_as_written(folder / "spec.json")
-            if "run_id" not in seal:
-                self._check_identity(run_id, spec)
-            provenance = parse_json(folder / "provenance.json", contents["provenance.json"])
-            return Record(run_id, "done", spec, provenance, self.measures(run_id))
-        except Damaged as damage:
-            return Record(run_id, "damaged", spec, {}, {}, str(damage))
+        return self._run(run_id).record(verify)
 
-    def _check_identity(self, run_id: str, spec: Mapping[str, Any]) -> None:
-        """Damaged if the folder is a copy of another run's; runs of a plugin that is not loaded cannot be checked."""
-        from composcope.experiments.spec import Spec
-
-        with suppress(BadInput):
-            actual = Spec.from_dict(spec).run_id
-            if actual != run_id:
-                raise self._of_another_run(run_id, actual)
+    def _run(self, run_id: str) -> RunFolder:
+        return RunFolder(self.folder / run_id)
 
     def records(
         self,
@@ -374,37 +305,6 @@ class Store:
 
         rows = [record.row() for record in self.records(run_ids, verify)]
         return pd.DataFrame(rows, columns=None if rows else ["run_id", "status", "seconds", "problem"])
-
-    def _seal(self, run_id: str) -> dict[str, Any]:
-        """What `done.json` says, if it is of this run and of a format that is known."""
-        path = self.folder / run_id / "done.json"
-        seal = read_json(path)
-        check_format(path, seal, FORMAT)
-        if seal.get("run_id", run_id) != run_id:
-            raise not_as_written(path, f"is the seal of run {seal['run_id']}")
-        return seal
-
-    def _checksums(self, run_id: str, seal: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-        files = (seal or self._seal(run_id)).get("files")
-        if not isinstance(files, dict) or not all(
-            isinstance(file, dict) and "sha256" in file and SEALED.fullmatch(name) for name, file in files.items()
-        ):
-            raise not_as_written(self.folder / run_id / "done.json")
-        return files
-
-    def _checked(self, run_id: str, name: str, checksums: Mapping[str, Mapping[str, Any]] | None = None) -> bytes:
-        """A file's contents, if they have the checksum that was written when the run finished."""
-        path = self.folder / run_id / name
-        content = read_file(path, MOST_BYTES if name.endswith(".safetensors") else MOST_TEXT)
-        expected = (checksums or self._checksums(run_id)).get(name)
-        if expected is None:
-            raise not_as_written(self.folder / run_id / "done.json")
-        if sha256(content) != expected["sha256"]:
-            raise not_as_written(path, "its checksum does not match")
-        return content
-
-    def _checked_json(self, run_id: str, name: str) -> dict[str, Any]:
-        return parse_json(self.folder / run_id / name, self._checked(run_id, name))
 
     def _read_format(self) -> int:
         path = self.folder / "store.json"
