@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import pad, unfold
+from torch.nn.functional import conv2d, pad, unfold
 
 Images = Float[Tensor, "n channels height width"]
 
@@ -20,8 +20,7 @@ RADIUS = 4
 MOST_IMAGES = 64
 # Seen images this close to the truth, as a share of the energy, have no defect worth removing.
 NEGLIGIBLE = 1e-3
-# The weakest parts of the kernel, with this share of its energy together, are left out: far less than a tie.
-NEGLIGIBLE_TERMS = 1e-5
+CHUNK = 512  # images at a time
 
 
 @dataclass(frozen=True)
@@ -44,31 +43,18 @@ class Defect:
 def convolved(images: Float[Tensor, "n height width"], kernel: Float[Tensor, "k l"]) -> Float[Tensor, "n height width"]:
     """kernel * image, images continued beyond their border as in `_padded`.
 
-    sum_i s_i (u_i along the rows) (v_i along the columns), by the kernel's singular values: blurs and shifts have few,
-    and products with a matrix per side are many times faster than a convolution of one channel.
+    The images are the channels of one image, each convolved by itself: on processors that is several times faster than
+    a convolution of many images with one channel.
 
     >>> image = torch.tensor([[[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0]]])
     >>> convolved(image, torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))[0].tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
     """
-    height, width = images.shape[1:]
-    left, values, right = torch.linalg.svd(kernel.double())
-    rest = values.square().flip(0).cumsum(0).flip(0) / values.square().sum().clamp(min=1e-30)
-    total = torch.zeros_like(images)
-    for u, value, v in zip(left.T[rest > NEGLIGIBLE_TERMS], values, right, strict=False):
-        along_rows, along_columns = (value * _banded(u, height)).to(images), _banded(v, width).to(images)
-        total += torch.matmul(along_rows, torch.matmul(images, along_columns.T))
-    return total
-
-
-def _banded(profile: Float[Tensor, "k"], side: int) -> Float[Tensor, "side side"]:
-    """The matrix that convolves a line of pixels with the profile; what lies beyond an end counts for the end."""
-    reach = len(profile) // 2
-    matrix = torch.zeros(side, side, dtype=profile.dtype)
-    for offset, weight in enumerate(profile.tolist()):
-        source = (torch.arange(side) + offset - reach).clamp(0, side - 1)
-        matrix[torch.arange(side), source] += weight
-    return matrix
+    parts = [
+        conv2d(_padded(some[None], kernel.shape), kernel.to(some).repeat(len(some), 1, 1, 1), groups=len(some))[0]
+        for some in images.split(CHUNK)
+    ]
+    return torch.cat(parts) if parts else images
 
 
 def fit_defect(outputs: Images, truth: Images) -> Defect:
