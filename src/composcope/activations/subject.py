@@ -2,11 +2,11 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
@@ -43,15 +43,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Part:
-    """Some of a layer's features, from `start` on, over all codes."""
+    """Some of a layer's features over all codes: their numbers, increasing; their values; whether no others follow."""
 
     layer: Layer
-    start: int
+    units: Int[Tensor, "features"]
     values: Float[Tensor, "n features"]
-
-    @property
-    def last(self) -> bool:
-        return self.start + self.values.shape[1] == self.layer.features
+    last: bool
 
 
 class Subject:
@@ -115,42 +112,50 @@ class Subject:
             start += len(part)
         return kept
 
-    def parts(self, codes: Codes, memory: int) -> Iterator[Part]:
-        """Every layer's outputs over all codes, a layer's features in as few parts as fit into `memory` bytes.
+    def parts(
+        self, codes: Codes, memory: int, units: Mapping[str, Int[Tensor, "features"]] | None = None
+    ) -> Iterator[Part]:
+        """Layers' outputs over all codes, a layer's features in as few parts as fit into `memory` bytes.
+
+        - `units`: which features of which layers, in increasing order; by default all of all layers.
 
         As many parts as fit together are made in one pass over the codes; each is released when the next is requested.
         """
-        for group in self._groups(len(codes), memory):
+        wanted = {name: torch.arange(layer.features) for name, layer in self.layers.items()} if units is None else units
+        for group in self._groups(wanted, len(codes), memory):
             with evaluating(self.module, self.device):
-                held = self._pass(codes, group)
-            while held:
-                yield held.pop(0)
+                self._fill(group, codes)
+            while group:
+                yield group.pop(0)
 
-    def _groups(self, points: int, memory: int) -> Iterator[list[tuple[Layer, int, int]]]:
-        """Layers, or slices of their features, in groups of at most `memory` bytes of float32."""
+    def _groups(self, wanted: Mapping[str, Tensor], points: int, memory: int) -> Iterator[list[Part]]:
+        """Parts to be filled, in groups of at most `memory` bytes of float32."""
         width = max(1, memory // (4 * points))
-        group: list[tuple[Layer, int, int]] = []
+        group: list[Part] = []
         free = width
-        for layer in self.layers.values():
-            for start in range(0, layer.features, width):
-                stop = min(start + width, layer.features)
-                if stop - start > free:
+        for name, units in wanted.items():
+            left = len(units)
+            for some in units.split(width):
+                left -= len(some)
+                if len(some) > free:
                     yield group
                     group, free = [], width
-                group.append((layer, start, stop))
-                free -= stop - start
+                group.append(Part(self.layers[name], some, torch.empty(points, len(some)), left == 0))
+                free -= len(some)
         if group:
             yield group
 
-    def _pass(self, codes: Codes, group: Sequence[tuple[Layer, int, int]]) -> list[Part]:
-        held = [Part(layer, start, torch.empty(len(codes), stop - start)) for layer, start, stop in group]
+    def _fill(self, group: Sequence[Part], codes: Codes) -> None:
         done = 0
         for chunk in codes.split(self._chunk(1)):
             values, _ = record(self.module, self._sent(chunk), self.pick, last=self.repeated)
-            for part, (layer, start, stop) in zip(held, group, strict=True):
-                part.values[done : done + len(chunk)] = values[layer.name].detach().flatten(1)[:, start:stop]
+            for part in group:
+                found = values[part.layer.name].detach().flatten(1)
+                first, last = int(part.units[0]), int(part.units[-1]) + 1
+                adjacent = last - first == len(part.units)
+                chosen = found[:, first:last] if adjacent else found[:, part.units.to(found.device)]
+                part.values[done : done + len(chunk)] = chosen
             done += len(chunk)
-        return held
 
     def metrics(
         self, codes: Codes, tangents: Float[Tensor, "axes n code"], on_chunk: Callable[[], None] = lambda: None

@@ -24,7 +24,7 @@ from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.errors import errors
 from composcope.diagnosis.judging import drawn_and_compared, judged, note_randomness
 from composcope.diagnosis.kernels import kernel_report, no_kernels
-from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers
+from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers, differentiated
 from composcope.diagnosis.points import MOST_COMBINATIONS, Points, checked_split, points_of
 from composcope.diagnosis.quantities import Material, image_quantities, layer_quantities, measured
 from composcope.diagnosis.samples import samples_of
@@ -150,7 +150,7 @@ def diagnose(
     diagnosis = replace(diagnosis, kernels=kernel_report(task, compared, points, rng, notes))
     del compared
     tangents = _tangents(flat_encoding(encoding, layout), subject, codes, points, geometry, notes)
-    step = _Steps(on_progress, subject, twin, len(codes), tangents)
+    step = _Steps(on_progress, subject, twin, len(differentiated(points)), tangents)
     both = geometry == "both"
     _note_layers(decoder, subject, points, notes)
     diagnosis = replace(
@@ -184,6 +184,10 @@ def _note_layers(decoder: nn.Module, subject: Subject, points: Points, notes: di
     if many and points.full:
         notes["tuning"] = (
             f"tuning and linear factorization of {', '.join(many)} are of {scored[many[0]]} units each, drawn at random"
+        )
+    if len(differentiated(points)) < total:
+        notes["geometry.points"] = (
+            f"derivatives are taken at {len(points.sample)} of the {total} points, drawn at random"
         )
     if not points.whole:
         notes["points"] = (

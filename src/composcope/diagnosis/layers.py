@@ -30,14 +30,16 @@ Method = Literal["exact", "differences"]
 Metric = Float[Tensor, "points axes axes"]
 # Units per layer whose maps are kept: enough to look at, small enough to store for every run.
 SHOWN_UNITS = 16
-# Numbers of one layer (points times units) from which tuning and linear factorization are computed, at most; of larger
-# layers a sample of the units is taken, which is still thousands.
-MOST_SCORED = 50_000_000
+# Numbers of one layer (points times units) from which tuning and linear factorization are computed, at most. Of larger
+# layers a sample of the units is taken, of fewer numbers, which is still thousands of units.
+MOST_SCORED, SAMPLE_SCORED = 50_000_000, 20_000_000
+# Points at which derivatives are taken, at most: all of a grid of two factors, a sample of ten thousand combinations.
+MOST_DIFFERENTIATED = 4096
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """A layer's metric tensor over the points, along the factors `axes`, and the numbers derived from it.
+    """A layer's metric tensor over the points (of a large grid a sample), along the factors `axes`, and what follows.
 
     - `method`: "exact" by forward-mode differentiation, or "differences" on the grid.
     """
@@ -104,65 +106,102 @@ def diagnose_layers(
     on_step: Callable[[], None] = lambda: None,
     both: bool = False,
 ) -> dict[str, LayerDiagnosis]:
-    """Every layer's measures in two passes over the points: derivatives, then values.
+    """Every layer's measures: from derivatives, and from values.
 
     - `tangents`: the codes' derivatives, for exact geometry; without them it is by differences on the grid.
     - `both`: geometry by differences too, as the field `differences`.
     - `memory`: in bytes; one half for activations, the other for what is computed from them.
     """
     memory //= 2
-    exact = {} if tangents is None else subject.metrics(codes, tangents, on_step)
-    accumulators: dict[str, LayerAccumulator] = {}
-    layers = {}
-    for part in subject.parts(codes, memory):
+    rows = differentiated(points)
+    exact = {} if tangents is None else subject.metrics(codes[rows], tangents[:, rows], on_step)
+    begun: dict[str, LayerAccumulator] = {}
+    finished = {}
+    whole = {name: needs_differences(points, exact.get(name), both) for name in subject.layers}
+    units = {name: units_at_all_points(layer, points, whole[name]) for name, layer in subject.layers.items()}
+    for part in subject.parts(codes, memory - memory // 4, units):
         name = part.layer.name
-        accumulators.setdefault(name, LayerAccumulator(part.layer, points, exact.get(name), memory, both)).add(part)
+        if name not in begun:
+            begun[name] = LayerAccumulator(part.layer, points, rows, exact.get(name), memory, both)
+            if len(units[name]) < part.layer.features:
+                every = {name: torch.arange(part.layer.features)}
+                for more in subject.parts(codes[points.sample], memory // 4, every):
+                    begun[name].compare(more.values)
+        begun[name].add(part, compare=len(units[name]) == part.layer.features)
         if part.last:
-            layers[name] = accumulators.pop(name).finished(seed)
+            finished[name] = begun.pop(name).finished(seed)
             on_step()
         del part  # otherwise it would stay in memory while the next ones are made
-    return layers
+    return finished
+
+
+def needs_differences(points: Points, exact: Metric | None, both: bool) -> bool:
+    """Whether a layer's geometry is taken from differences on the grid, too, for which all its values are needed.
+
+    A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
+    derivative is 0 though its values change. Only differences on the grid can tell, so they are made as well.
+    """
+    flat = exact is not None and bool((exact.diagonal(dim1=1, dim2=2) == 0).all(0).any())
+    wanted = both or exact is None or flat or not bool(exact.isfinite().all())
+    return points.full and bool(differentiable(points.factors)) and wanted
+
+
+def units_at_all_points(layer: Layer, points: Points, whole: bool) -> Tensor:
+    """The units that are needed at all points; the others only at those that are compared in pairs."""
+    if whole or points.whole:
+        return torch.arange(layer.features)
+    # Without the whole grid there are no maps to score; one unit, so that the layer has its turn.
+    return chosen_units(layer.features, len(points.latents)) if points.full else torch.arange(1)
+
+
+def differentiated(points: Points) -> Tensor:
+    """The points at which derivatives are taken: all, or those that are compared in pairs."""
+    return torch.arange(len(points.latents)) if len(points.latents) <= MOST_DIFFERENTIATED else points.sample
 
 
 def chosen_units(features: int, points: int) -> Tensor:
     """The units whose maps over the grid are scored: all of them unless these are very many numbers."""
-    most = max(SHOWN_UNITS, MOST_SCORED // points)
-    if features <= most:
+    if features * points <= MOST_SCORED:
         return torch.arange(features)
+    most = max(SHOWN_UNITS, SAMPLE_SCORED // points)
     return torch.randperm(features, generator=torch.Generator().manual_seed(0))[:most].sort().values
 
 
 class LayerAccumulator:
     """A layer's sums over features: what every measure needs of it, so that wide layers may come in parts."""
 
-    def __init__(self, layer: Layer, points: Points, exact: Metric | None, memory: int, both: bool = False) -> None:
+    def __init__(
+        self, layer: Layer, points: Points, rows: Tensor, exact: Metric | None, memory: int, both: bool = False
+    ) -> None:
         axes = len(differentiable(points.factors))
         self.both = both
         # Units at a time, so that their copies in double precision (about 4 of 8 bytes) fit into the memory.
         self.units = max(64, min(4096, memory // (32 * len(points.latents))))
-        self.layer, self.points, self.exact = layer, points, exact
+        self.layer, self.points, self.rows, self.exact = layer, points, rows, exact
         self.chosen = chosen_units(layer.features, len(points.latents))
         self.gram = torch.zeros(len(points.sample), len(points.sample), dtype=torch.float64)
         self.effects: dict[Term, float] = {}
         self.scores: list[tuple[Tensor, Tensor, Tensor]] = []
         self.shown = torch.zeros(0), torch.zeros(0).long(), torch.zeros(0, len(points.latents))
-        # A derivative of 0 everywhere along an axis is suspect: the layer may be constant, or a step function whose
-        # derivative is 0 though its values change. Only differences on the grid can tell, so they are made as well.
-        flat = exact is not None and (exact.diagonal(dim1=1, dim2=2) == 0).all(0).any()
-        needed = points.full and axes > 0 and (both or exact is None or flat or not exact.isfinite().all())
+        needed = needs_differences(points, exact, both)
         self.metric = torch.zeros(len(points.latents), axes, axes, dtype=torch.float64) if needed else None
 
-    def add(self, part: Part) -> None:
-        self.gram += gram_matrix(part.values if self.points.whole else part.values[self.points.sample])
+    def compare(self, values: Float[Tensor, "sample features"]) -> None:
+        """Add some features at the points that are compared in pairs."""
+        self.gram += gram_matrix(values)
+
+    def add(self, part: Part, compare: bool = True) -> None:
+        """Add some features at all points; `compare`: at those that are compared in pairs, too."""
+        if compare:
+            self.compare(part.values if self.points.whole else part.values[self.points.sample])
         if self.metric is not None:
             self.metric += grid_metric(part.values, self.points.factors)
         if not self.points.full:
             return
-        inside = self.chosen[(self.chosen >= part.start) & (self.chosen < part.start + part.values.shape[1])]
-        every = len(inside) == part.values.shape[1]
-        for some in inside.split(self.units):
-            first, last = int(some[0]) - part.start, int(some[-1]) - part.start + 1
-            self._add_units(part.values[:, first:last] if every else part.values[:, some - part.start], some)
+        wanted = torch.isin(part.units, self.chosen)
+        for some in wanted.nonzero()[:, 0].split(self.units):
+            every = len(some) == int(some[-1] - some[0]) + 1
+            self._add_units(part.values[:, some[0] : some[-1] + 1] if every else part.values[:, some], part.units[some])
 
     def _add_units(self, units: Tensor, names: Tensor) -> None:
         """Add the effects and scores of some units, given with their numbers, and keep the most variable so far."""
@@ -214,7 +253,8 @@ class LayerAccumulator:
                 method, metric = "differences", self.metric
         if metric is None or metric.shape[-1] == 0:
             return None
-        return geometry_of(metric, method, self.points.factors, self.points.heldout)
+        heldout = self.points.heldout if method == "differences" else self.points.heldout[self.rows]
+        return geometry_of(metric, method, self.points.factors, heldout)
 
     def _differences(self) -> Geometry | None:
         if self.metric is None:

@@ -5,12 +5,13 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from composcope import __version__
-from composcope.errors import RunFailed
+from composcope.errors import BadInput, RunFailed
 from composcope.experiments.costs import missing, step_cost, workload
 from composcope.experiments.jobs import Ended, Job, Settings, hung_before, work
 from composcope.experiments.local_pool import LocalPool
@@ -103,10 +104,23 @@ def run_all(
     progress = _Progress(jobs, amounts, steps, on_progress)
     pool = executor or LocalPool(local_workers(workers, resources, len(todo)), len(todo))
     try:
-        return list(_Driver(pool, settings, store, todo, diagnosed, progress).outcomes(jobs))
+        with _gathering(store) if gather else nullcontext():
+            return list(_Driver(pool, settings, store, todo, diagnosed, progress).outcomes(jobs))
     finally:
         if executor is None:
             pool.shutdown()
+
+
+@contextmanager
+def _gathering(store: Store) -> Iterator[None]:
+    """Workers that do not see the store cannot tell each other what they do, so one driver at a time sends them."""
+    with store.lease("gathering") as mine:
+        if not mine:
+            raise BadInput(
+                f"another process is gathering runs into store {str(store.folder)!r}; wait for it, or give this one a "
+                "store of its own"
+            )
+        yield
 
 
 def _sent(store: Store, run_id: str, gather: bool) -> Mapping[str, bytes]:

@@ -17,7 +17,7 @@ from composcope.errors import BadInput, ComposcopeError, DiskFull
 from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.machine import provenance_of, using_threads
 from composcope.experiments.plugins import load_plugin
-from composcope.experiments.run import run
+from composcope.experiments.run import run_with_lease
 from composcope.experiments.spec import RESULTS_VERSION, NotComposition, Spec
 from composcope.experiments.store import Store
 from composcope.experiments.time_limit import TimeLimit
@@ -150,7 +150,7 @@ def _do(job: Job, settings: Settings, store: Store) -> Ended:
                 _report(job.slot, step)
 
             options = (settings.device, settings.threads, settings.kernels)
-            run(spec, store, *options, on_step=on_step, about=settings.about)
+            run_with_lease(spec, store, *options, on_step=on_step, about=settings.about)
             if job.diagnosed and not store.has_diagnosis(job.run_id):
                 with using_threads(1):
                     measure_run(store, job.run_id, on_progress=lambda done, total: limit.check())

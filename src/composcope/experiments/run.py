@@ -309,11 +309,34 @@ def run(
     if threads < 1 or kernels not in ("auto", "torch"):
         raise BadInput(f"threads = {threads}, kernels = {kernels!r}: at least 1, and 'auto' or 'torch'")
     warn_unless_composition(spec)
+    usable_device(device)
+    options = (device, threads, kernels, on_step, on_epoch, about)
+    if store is None or store.has(spec.run_id):
+        return run_with_lease(spec, store, *options)
+    store.prepare(spec.run_id)
+    with store.lease(spec.run_id) as mine:
+        if not mine:
+            raise RunFailed(
+                f"run {spec.run_id}: another process is doing it in store {str(store.folder)!r}; "
+                "wait for it (`composcope status` shows a sweep), then the same again loads it"
+            )
+        return run_with_lease(spec, store, *options)
+
+
+def run_with_lease(
+    spec: Spec,
+    store: Store | None,
+    device: str,
+    threads: int,
+    kernels: Mode,
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Run:
+    """As `run`, by a process that holds the run's lease already."""
     usable = usable_device(device)
-    if store is not None:
-        if store.has(spec.run_id):
-            return load(store, spec.run_id)
-        store.prepare(spec.run_id)
+    if store is not None and store.has(spec.run_id):
+        return load(store, spec.run_id)
     certificate = str(split(spec.task, spec.holdout).certificate)
     provenance = {**provenance_of(device, threads), "split": certificate, **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)

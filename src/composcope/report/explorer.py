@@ -218,7 +218,7 @@ def layer_data(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> dict[str, A
         "volume": None,
         "tuning": None,
     }
-    if layer.geometry is not None:
+    if layer.geometry is not None and len(layer.geometry.volume) == len(heldout):
         volumes = layer.geometry.volumes
         logs = layer.geometry.volume.double().clamp(min=volumes.floor).log10()
         data["volume"] = {**numbers(logs), "centre": logs[~heldout].mean().item(), "gap": volumes.gap}

@@ -267,8 +267,27 @@ def test_a_random_module_draws_equal_codes_separately():
     assert found.error.map.unique().numel() > 32
 
 
+def test_a_sample_of_a_large_grid_is_measured_as_all_of_it_would_be(monkeypatch):
+    """The layers are read in other ways where units, compared points or derivatives are only some of all."""
+    module = nn.Sequential(nn.Linear(16, 50), nn.Tanh(), nn.Linear(50, 64), nn.Unflatten(1, (1, 8, 8)))
+    options = {"most_points": 30, "memory_mb": 1}
+    all_units = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), **options)
+    for name, value in (("MOST_SCORED", 64 * 20), ("SAMPLE_SCORED", 64 * 20), ("MOST_DIFFERENTIATED", 40)):
+        monkeypatch.setattr(f"composcope.diagnosis.layers.{name}", value)
+    found = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), **options)
+    assert "at 30 of the 64 points" in found.notes["geometry.points"]
+    for name, layer in all_units.layers.items():
+        torch.testing.assert_close(found.layers[name].manifold.coordinates.abs(), layer.manifold.coordinates.abs())
+        assert found.layers[name].probe == layer.probe
+        sampled = found.layers[name].geometry
+        assert len(sampled.metric) == 30
+        apart = (layer.geometry.metric[None] - sampled.metric[:, None]).abs().amax((2, 3))
+        assert (apart.amin(1) < 1e-5).all()  # each is the metric of one of the points
+
+
 def test_units_of_a_very_large_layer_are_sampled(monkeypatch):
     monkeypatch.setattr("composcope.diagnosis.layers.MOST_SCORED", 64 * 20)
+    monkeypatch.setattr("composcope.diagnosis.layers.SAMPLE_SCORED", 64 * 20)
     module = nn.Sequential(nn.Linear(16, 50), nn.ReLU(), nn.Linear(50, 64), nn.Unflatten(1, (1, 8, 8)))
     found = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), memory_mb=1)
     assert "of 0, image are of 20 units each" in found.notes["tuning"]

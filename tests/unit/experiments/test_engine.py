@@ -109,6 +109,22 @@ def test_another_error_of_a_file_fails_only_its_run(specs, threads, store, monke
     assert specs[1].run_id in outcomes[specs[1].run_id]
 
 
+def test_a_run_by_itself_that_another_process_is_doing_is_refused(tiny_spec, store):
+    with store.lease(tiny_spec.run_id), pytest.raises(cs.RunFailed, match="another process is doing it"):
+        cs.run(tiny_spec, store)
+    assert not store.has(tiny_spec.run_id)
+    cs.run(tiny_spec, store)
+    with store.lease(tiny_spec.run_id):
+        assert cs.run(tiny_spec, store).run_id == tiny_spec.run_id  # done: loading needs no lease
+
+
+def test_one_driver_at_a_time_gathers_into_a_store(specs, threads, store):
+    with store.lease("gathering"), pytest.raises(cs.BadInput, match="another process is gathering"):
+        cs.run_all(specs, store, executor=threads, gather=True)
+    assert not store.run_ids()
+    assert not [outcome for outcome in cs.run_all(specs, store, executor=threads, gather=True) if outcome.failure]
+
+
 def test_a_run_that_another_process_is_doing_is_waited_for(specs, threads, store, monkeypatch):
     """Somebody else holds two runs: finishes one of them, and dies during the other."""
     elsewhere, asked = cs.Store(store.folder), []
