@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
+from composcope.measures.error import LEARNED
 from composcope.measures.grid import grid_steps
 from composcope.verdict.kinds import BLANK_ENERGY, LARGEST_RESIDUAL, LEADS, TIE
 from composcope.verdict.oracles import nearest
@@ -25,6 +26,8 @@ class Placed:
     - `classes`: of each image; `residuals`: the share of its energy that each reference leaves, NaN where there is
       none.
     - `shown`: the combination that an image shows, as positions on the grid; -1 if it shows none.
+    - `resembled`: the same, but an image's own combination also where another reference than a combination is nearer
+      still, if the true image leaves no more than a quarter of its energy.
     - `error`, `energy`: of each image, its squared distance from its own true image with the decoder's defect, and the
       energy of that.
     """
@@ -33,6 +36,7 @@ class Placed:
     residuals: dict[str, Float[Tensor, "n"]]
     index: Int[Tensor, "n factors"]
     shown: Int[Tensor, "n factors"]
+    resembled: Int[Tensor, "n factors"]
     error: Float[Tensor, "n"]
     energy: Float[Tensor, "n"]
 
@@ -59,7 +63,10 @@ def place(world: World, rows: Int[Tensor, "n"], found: ToCombinations) -> Placed
     shown = _shown(classes, index, world.index[world.candidates[best]])
     if _one_factor(classes, index, shown, choice):
         classes = ["wrong combination" if name == "nearest seen" else name for name in classes]
-    return Placed(classes, residuals, index, shown, found.own_error, found.own_energy)
+    drawn = residuals["composer"] <= torch.minimum(residuals["wrong combination"] + TIE, torch.tensor(LEARNED))
+    empty = torch.tensor([name == "blank" for name in classes], dtype=torch.bool)
+    resembled = torch.where((drawn & ~empty)[:, None], index, shown)
+    return Placed(classes, residuals, index, shown, resembled, found.own_error, found.own_energy)
 
 
 def _best_other(
@@ -139,10 +146,14 @@ def _one_factor(
 
 
 def recognised(placed: Placed, factors: Sequence[Factor]) -> Float[Tensor, "n"]:
-    """1 for images that show their own combination, give or take one step of each ordered factor; else 0."""
-    close = torch.ones(len(placed.shown), dtype=torch.bool)
+    """1 for images that resemble their own combination, give or take one step of each ordered factor; else 0.
+
+    For seen images. Their neighbours on all sides were seen, too, and a bump that is a little too broad is a good
+    superposition of them; it resembles its own combination all the same.
+    """
+    close = torch.ones(len(placed.resembled), dtype=torch.bool)
     for axis, factor in enumerate(factors):
-        close &= within_one_step(placed.index[:, axis], placed.shown[:, axis], factor)
+        close &= within_one_step(placed.index[:, axis], placed.resembled[:, axis], factor)
     return close.double()
 
 
