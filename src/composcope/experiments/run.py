@@ -16,12 +16,12 @@ from composcope.diagnosis.superposition import code_columns, parts_alone
 from composcope.errors import BadInput, CannotStore, RunFailed
 from composcope.experiments.checked_files import Damaged, TooNew
 from composcope.experiments.machine import provenance_of, usable_device, using_threads
-from composcope.experiments.spec import Spec, warn_unless_composition
+from composcope.experiments.spec import Spec, training_latents, warn_unless_composition
 from composcope.experiments.store import Store
 from composcope.factors import Latents
 from composcope.fastconv import Mode, used, using
-from composcope.holdouts import Split, split
-from composcope.randomness import generator, seeded
+from composcope.holdouts import Split
+from composcope.randomness import seeded
 from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
 
@@ -314,8 +314,7 @@ def run(
         if store.has(spec.run_id):
             return load(store, spec.run_id)
         store.prepare(spec.run_id)
-    certificate = str(split(spec.task, spec.holdout).certificate)
-    provenance = {**provenance_of(device, threads), "split": certificate, **(about or {})}
+    provenance = {**provenance_of(device, threads), "split": str(spec.certificate), **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()
@@ -345,7 +344,7 @@ def train_spec(
     spec: Spec, device: str | torch.device = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
 ) -> Trained:
     """task -> holdout -> sampling -> encoding -> decoder -> training."""
-    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
     codes = spec.encoding.encode(latents, spec.task.factors)
     images = spec.task.render(latents)
     inputs, targets = spec.decoder.pairs(codes, images)
