@@ -17,8 +17,8 @@ from composcope.holdouts.numbering import numbers, value_indices
 from composcope.tasks.base import Task
 
 # Two images are the same if their mean squared difference is at most this part of the held-out image's own square:
-# two bumps of one brightness and of 3 % more.
-SAME = 1e-3
+# two bumps of one brightness and of 1 % more.
+SAME = 1e-4
 # Random projections by which images are compared before pixels are; four times the tolerance, so that what is equal in
 # pixels is not missed: the mean of 32 squares exceeds four times its expectation in 1 of 10^14 cases.
 PROJECTIONS, MARGIN = 32, 4.0
