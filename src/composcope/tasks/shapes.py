@@ -1,9 +1,9 @@
 """Anti-aliased shapes: how much of each pixel a shape covers.
 
-Each is a function of offsets from the shape's centre of mass, (u, v) in pixels, v upwards, and of the radius of the
-circle around that centre in which the shape just fits; these broadcast against each other. Everything is made of three
-parts: half-planes, slabs and discs, each of which falls from 1 to 0 over one pixel at its edge. Where parts intersect
-they are multiplied, and where they join the greater counts.
+Each outline is a function of offsets from the shape's centre of mass, (u, v) in pixels, v upwards, and of the radius of
+the circle around that centre in which the shape just fits; these broadcast against each other. Everything is made of
+three parts: half-planes, slabs and discs, each of which falls from 1 to 0 over one pixel at its edge. Where parts
+intersect they are multiplied, and where they join the greater counts.
 """
 
 import math
@@ -12,7 +12,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-Shape = Callable[[Tensor, Tensor, Tensor], Tensor]
+Outline = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+# How high the centre of mass is: of a half disc above its flat side, in units of its radius; and of the heart above the
+# centre of its square, in units of half that square's side, from the areas 4 (the square) and pi (both half discs).
+DOME_CENTRE = 4 / (3 * math.pi)
+HEART_CENTRE = math.pi * math.sqrt(0.5) * (1 + DOME_CENTRE) / (4 + math.pi)
 
 
 def _below(distance: Tensor) -> Tensor:
@@ -57,34 +62,45 @@ def _ring(u: Tensor, v: Tensor, radius: Tensor) -> Tensor:
 
 
 def _dome(u: Tensor, v: Tensor, radius: Tensor) -> Tensor:
-    """Half a disc, flat below; its centre of mass is 4 / (3 pi) of its own radius above the flat side."""
-    low = 4 / (3 * math.pi)
-    own = radius / math.hypot(1, low)
-    from_flat = v + low * own
+    """Half a disc, flat below."""
+    own = radius / math.hypot(1, DOME_CENTRE)
+    from_flat = v + DOME_CENTRE * own
     return _round(u, from_flat, own) * _below(-from_flat)
 
 
 def _heart(u: Tensor, v: Tensor, radius: Tensor) -> Tensor:
-    """A square that stands on its corner, with a half disc on each of its upper sides.
-
-    With half the square's side as unit, the centre of mass of a half disc is sqrt(1/2) (1 + 4 / (3 pi)) above the
-    square's centre; the areas are 4 for the square and pi for both half discs. The lower corner is farthest away.
-    """
-    high = math.pi * math.sqrt(0.5) * (1 + 4 / (3 * math.pi)) / (4 + math.pi)
-    half = radius / (math.sqrt(2) + high)
-    v = v + high * half
+    """A square that stands on its corner, with a half disc on each of its upper sides; the corner is farthest away."""
+    half = radius * HEART
+    v = v + HEART_CENTRE * half
     right, left = (u + v) * math.sqrt(0.5), (v - u) * math.sqrt(0.5)
     discs = torch.maximum(_round(right - half, left, half), _round(right, left - half, half))
     return torch.maximum(_slab(right, half) * _slab(left, half), discs)
 
 
-SHAPES: dict[str, Shape] = {
-    "square": _square,
-    "disc": _round,
-    "triangle": _triangle,
-    "cross": _cross,
-    "ring": _ring,
-    "heart": _heart,
-    "bar": _bar,
-    "dome": _dome,
+HEART = 1 / (math.sqrt(2) + HEART_CENTRE)  # half its square's side in a circle of radius 1
+# By name: the outline, and its area in a circle of radius 1.
+OUTLINES: dict[str, tuple[Outline, float]] = {
+    "square": (_square, 2.0),
+    "disc": (_round, math.pi),
+    "triangle": (_triangle, 0.75 * math.sqrt(3)),
+    "cross": (_cross, 2.0),  # two bars less what they share
+    "ring": (_ring, 0.75 * math.pi),
+    "heart": (_heart, (4 + math.pi) * HEART**2),
+    "bar": (_bar, 1.2),
+    "dome": (_dome, math.pi / 2 / (1 + DOME_CENTRE**2)),
 }
+SHAPES = tuple(OUTLINES)
+
+
+def reach(shape: str) -> float:
+    """The radius of the circle in which the shape just fits, in units of its scale.
+
+    >>> reach("disc")
+    1.0
+    """
+    return math.sqrt(math.pi / OUTLINES[shape][1])
+
+
+def coverage(shape: str, u: Tensor, v: Tensor, scale: Tensor) -> Tensor:
+    """How much of each pixel is covered by a shape whose area is pi scale^2."""
+    return OUTLINES[shape][0](u, v, scale * reach(shape))

@@ -14,7 +14,7 @@ from composcope.components import nearest, register
 from composcope.factors import Factor, Latents, absent, strictly_increasing
 from composcope.tasks.absence import over_values
 from composcope.tasks.base import Images, Task
-from composcope.tasks.shapes import SHAPES
+from composcope.tasks.shapes import SHAPES, coverage, reach
 
 COLOURS = {
     "red": (1.0, 0.0, 0.0),
@@ -59,7 +59,7 @@ class SpriteTask(Task):
 
     - `side`: of the image in pixels. `x`, `y`: the centre of mass in pixels, as for `BumpTask`.
     - `shapes`: names: square, disc, triangle, cross, ring, heart, bar, dome.
-    - `scales`: the radius in pixels of the circle around (x, y) in which the shape just fits. It must fit the image.
+    - `scales`: the radius in pixels of a disc with the same area; all shapes of one scale have the same area.
     - `rotations`: in degrees, counter-clockwise.
     - `colours`: names: red, green, blue, yellow, magenta, cyan, orange, gray.
     - `rgb`: three channels even without colours.
@@ -85,13 +85,14 @@ class SpriteTask(Task):
             raise ValueError("nothing varies: give two values to one of x, y, shapes, scales, rotations and colours")
         if self.scales and self.scales[0] <= 0:
             raise ValueError(f"scales = {self.scales}: a radius must be above 0")
-        largest, middle = max(self.scales, default=self.side / 4), (self.side - 1) / 2
+        # Of the circle around (x, y) that has room for every shape at every rotation.
+        largest, middle = self._largest, (self.side - 1) / 2
         for name in ("x", "y"):
             values = getattr(self, name) or (middle,)
             if values[0] - largest < -0.5 or values[-1] + largest > self.side - 0.5:
                 raise ValueError(
-                    f"{name} = {values[0]:g} to {values[-1]:g}: shapes of radius {largest:g} leave the image; from "
-                    f"{largest - 0.5:g} to {self.side - 0.5 - largest:g} they fit"
+                    f"{name} = {values[0]:g} to {values[-1]:g}: shapes that reach {largest:.3g} pixels far leave "
+                    f"the image; from {largest - 0.5:.3g} to {self.side - 0.5 - largest:.3g} they fit"
                 )
 
     @property
@@ -127,9 +128,9 @@ class SpriteTask(Task):
 
     def _drawn(self, latents: Latents) -> Images:
         values = {factor.name: column for factor, column in zip(self.factors, latents.unbind(1), strict=True)}
-        coverage = self._coverage(values, latents)[:, None]
+        covered = self._coverage(values, latents)[:, None]
         ink = self._ink(values.get("colour"), latents)
-        foreground = coverage * (ink[..., None, None] if ink is not None else 1.0)
+        foreground = covered * (ink[..., None, None] if ink is not None else 1.0)
         return (1 - foreground if self.dark else foreground).expand(-1, *self.image_shape).contiguous()
 
     def _coverage(self, values: dict[str, Tensor], latents: Latents) -> Float[Tensor, "n side side"]:
@@ -145,13 +146,18 @@ class SpriteTask(Task):
             u, v = cos * u + sin * v, cos * v - sin * u  # the inverse rotation, of the pixels
         shapes = self.shapes or ("disc",)
         if len(shapes) == 1:
-            return SHAPES[shapes[0]](u, v, scale)
+            return coverage(shapes[0], u, v, scale)
         index = self._index("shape", values["shape"])
         # Each shape is computed for its own rows only; `order` puts them back into place.
         rows = [(index == number).nonzero()[:, 0] for number in range(len(shapes))]
-        parts = [SHAPES[name](u[some], v[some], scale[some]) for name, some in zip(shapes, rows, strict=True)]
+        parts = [coverage(name, u[some], v[some], scale[some]) for name, some in zip(shapes, rows, strict=True)]
         order = torch.cat(rows).argsort()
         return torch.cat(parts)[order]
+
+    @property
+    def _largest(self) -> float:
+        """How far from its centre the largest shape reaches."""
+        return max(self.scales, default=self.side / 4) * max(map(reach, self.shapes or ("disc",)))
 
     @property
     def _fixed(self) -> dict[str, float]:
@@ -185,14 +191,13 @@ class SpriteTask(Task):
         if not self.positions:
             return super().locate(images)
         foreground = reduce(self.foreground(images), "n c v u -> n v u", "mean")
-        largest = max(self.scales, default=self.side / 4)
         pixels = torch.arange(self.side, dtype=images.dtype, device=images.device)
-        blur = torch.exp(-((pixels - pixels[:, None]) / (0.7 * largest)).square() / 2)
+        blur = torch.exp(-((pixels - pixels[:, None]) / (0.7 * max(self.scales, default=self.side / 4))).square() / 2)
         weight = foreground.clamp(min=0)
         peak = (blur @ weight @ blur).flatten(1).argmax(1)
         place = torch.stack([peak % self.side, peak // self.side], 1).to(pixels)
         for _ in range(3):  # the window moves with what it finds: the peak of an uneven shape is off its centre
-            near = ((pixels - place[..., None]).abs() <= largest + 1).to(pixels)
+            near = ((pixels - place[..., None]).abs() <= self._largest + 1).to(pixels)
             mass, across, down = (
                 torch.einsum("nvu,nu,nv->n", weight, near[:, 0] * of_u, near[:, 1] * of_v)
                 for of_u, of_v in ((1, 1), (pixels, 1), (1, pixels))
