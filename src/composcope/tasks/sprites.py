@@ -55,7 +55,7 @@ class SpriteTask(Task):
     """A shape, anti-aliased, with up to six factors: x, y, shape, scale, rotation and colour, in this order.
 
     Each field lists a factor's values. A field with one value fixes it; an empty one leaves the default: the middle of
-    the image, a disc, a quarter of the side, upright, and no colour (white on black, or black on white when dark).
+    the image, a disc, a sixth of the side, upright, and no colour (white on black, or black on white when dark).
 
     - `side`: of the image in pixels. `x`, `y`: the centre of mass in pixels, as for `BumpTask`.
     - `shapes`: names: square, disc, triangle, cross, ring, heart, bar, dome.
@@ -157,14 +157,14 @@ class SpriteTask(Task):
     @property
     def _largest(self) -> float:
         """How far from its centre the largest shape reaches."""
-        return max(self.scales, default=self.side / 4) * max(map(reach, self.shapes or ("disc",)))
+        return max(self.scales, default=self.side / 6) * max(map(reach, self.shapes or ("disc",)))
 
     @property
     def _fixed(self) -> dict[str, float]:
         """The value of each number that is not a factor: the one that is given, or the default."""
         middle = (self.side - 1) / 2
         given = {"x": self.x, "y": self.y, "scale": self.scales, "rotation": self.rotations}
-        default = {"x": middle, "y": middle, "scale": self.side / 4, "rotation": 0.0}
+        default = {"x": middle, "y": middle, "scale": self.side / 6, "rotation": 0.0}
         return {name: (*values, default[name])[0] for name, values in given.items()}
 
     def _ink(self, colour: Tensor | None, latents: Latents) -> Float[Tensor, "n 3"] | None:
@@ -192,7 +192,7 @@ class SpriteTask(Task):
             return super().locate(images)
         foreground = reduce(self.foreground(images), "n c v u -> n v u", "mean")
         pixels = torch.arange(self.side, dtype=images.dtype, device=images.device)
-        blur = torch.exp(-((pixels - pixels[:, None]) / (0.7 * max(self.scales, default=self.side / 4))).square() / 2)
+        blur = torch.exp(-((pixels - pixels[:, None]) / (0.7 * max(self.scales, default=self.side / 6))).square() / 2)
         weight = foreground.clamp(min=0)
         peak = (blur @ weight @ blur).flatten(1).argmax(1)
         place = torch.stack([peak % self.side, peak // self.side], 1).to(pixels)

@@ -134,7 +134,7 @@ def test_any_subset_of_factors(chosen):
 
 def test_a_field_with_one_value_fixes_it_and_no_value_takes_the_default():
     implied = cs.SpriteTask(16, shapes=("square", "heart"))
-    written = cs.SpriteTask(16, shapes=("square", "heart"), x=(7.5,), y=(7.5,), scales=(4,), rotations=(0,))
+    written = cs.SpriteTask(16, shapes=("square", "heart"), x=(7.5,), y=(7.5,), scales=(16 / 6,), rotations=(0,))
     torch.testing.assert_close(implied.render(implied.grid()), written.render(written.grid()))
     disc = cs.SpriteTask(16, scales=(2, 4))
     torch.testing.assert_close(
