@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import composcope as cs
+from composcope.cli.sweeps import _warn_of_splits
 from composcope.holdouts import certify_training, find_leaks
 
 NAN = torch.nan
@@ -100,6 +101,15 @@ def test_a_run_warns_of_a_leak_and_records_it():
     with pytest.warns(cs.LeakedImages, match="shape = heart, scale absent looks like"):
         run = cs.run(spec(SIZES, LARGEST, cs.Stripes(bumps=4)))
     assert run.provenance["split"].startswith("leak, not composition")
+    assert "leak, not composition: 1 of 2" in run.diagnosis.summary()
+
+
+def test_a_sweep_warns_of_a_leak_once():
+    base = spec(SIZES, LARGEST, cs.Stripes(bumps=4))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _warn_of_splits([base, replace(base, seed=1), replace(base, sampling=cs.Everything())])
+    assert [warning.category for warning in caught] == [cs.LeakedImages]
 
 
 def test_a_run_without_leak_does_not_warn():

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -226,7 +227,7 @@ class Run:
         """Diagnose the run anew, beside the same network before training; the other options are `cs.diagnose`'s."""
         spec = self.spec
         untrained = drawing_part(spec, build(spec))
-        return diagnose(
+        diagnosis = diagnose(
             self.drawer,
             spec.task,
             spec.holdout,
@@ -239,6 +240,8 @@ class Run:
             # Studies compare the authors' differences with exact derivatives.
             **{"geometry": "both", **options},
         )
+        # A diagnosis knows the split alone; a run also knows what it was trained on.
+        return replace(diagnosis, certificate=str(spec.certificate))
 
     # To look at
 
