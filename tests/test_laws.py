@@ -1,6 +1,7 @@
 """Properties that every component must have, tested over the whole catalogue."""
 
 import functools
+import itertools
 import json
 import random
 import tomllib
@@ -294,6 +295,17 @@ def test_draws_are_the_same_for_the_same_seed(task):
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
     assert task.render(draws[0]).isfinite().all()
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if getattr(task, "absent", "") in ("max", "mean")], ids=label)
+def test_absent_factors_are_drawn_over_all_of_their_values(task):
+    grid, images = task.grid(), task.foreground(task.render(task.grid()))
+    for gone in itertools.product([False, True], repeat=len(task.factors)):
+        some = grid[[0, len(grid) // 2, -1]].masked_fill(torch.tensor(gone), torch.nan)
+        for latents, drawn in zip(some, task.foreground(task.render(some)), strict=True):
+            agree = ((grid == latents) | latents.isnan()).all(1)
+            expected = images[agree].amax(0) if task.absent == "max" else images[agree].mean(0)
+            torch.testing.assert_close(drawn, expected, atol=1e-5, rtol=0)
 
 
 # Decoders

@@ -12,12 +12,13 @@ from .errors import BadInput, ComposcopeError, RunFailed
 from .experiments.executor import run_all
 from .experiments.resources import Resources
 from .experiments.run import Result, Run, run
-from .experiments.spec import NotComposition, Spec
+from .experiments.spec import LeakedImages, NotComposition, Spec
 from .experiments.store import Store
 from .experiments.sweep import Sweep
 from .factors import Factor
 from .holdouts import (
     Box,
+    Cells,
     Combinations,
     Complement,
     Corner,
@@ -26,6 +27,8 @@ from .holdouts import (
     Intersection,
     Interval,
     Nothing,
+    Orthotope,
+    Pairs,
     Split,
     Square,
     Union,
@@ -48,6 +51,7 @@ from .tasks.base import Task
 from .tasks.bump import BumpTask
 from .tasks.public import MPI3D, DSprites, Shapes3D
 from .tasks.rotation import RotationTask
+from .tasks.sprites import SpriteTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
 
@@ -60,6 +64,7 @@ __all__ = [
     "Box",
     "Bump",
     "BumpTask",
+    "Cells",
     "Circle",
     "Claim",
     "Combinations",
@@ -81,6 +86,7 @@ __all__ = [
     "ImageEncoder",
     "Intersection",
     "Interval",
+    "LeakedImages",
     "Ledger",
     "LowRank",
     "Moment",
@@ -88,6 +94,8 @@ __all__ = [
     "NotComposition",
     "Nothing",
     "OneHot",
+    "Orthotope",
+    "Pairs",
     "Panel",
     "Part",
     "Penalty",
@@ -107,6 +115,7 @@ __all__ = [
     "Shapes3D",
     "Spec",
     "Split",
+    "SpriteTask",
     "Square",
     "Store",
     "Stripes",

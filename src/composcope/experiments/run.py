@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,12 +17,12 @@ from composcope.diagnosis.superposition import code_columns, parts_alone
 from composcope.errors import BadInput, CannotStore, RunFailed
 from composcope.experiments.checked_files import Damaged, TooNew
 from composcope.experiments.machine import provenance_of, usable_device, using_threads
-from composcope.experiments.spec import Spec, warn_unless_composition
+from composcope.experiments.spec import Spec, training_latents, warn_unless_composition
 from composcope.experiments.store import Store
 from composcope.factors import Latents
 from composcope.fastconv import Mode, used, using
-from composcope.holdouts import Split, split
-from composcope.randomness import generator, seeded
+from composcope.holdouts import Split
+from composcope.randomness import seeded
 from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
 
@@ -226,7 +227,7 @@ class Run:
         """Diagnose the run anew, beside the same network before training; the other options are `cs.diagnose`'s."""
         spec = self.spec
         untrained = drawing_part(spec, build(spec))
-        return diagnose(
+        diagnosis = diagnose(
             self.drawer,
             spec.task,
             spec.holdout,
@@ -239,6 +240,8 @@ class Run:
             # Studies compare the authors' differences with exact derivatives.
             **{"geometry": "both", **options},
         )
+        # A diagnosis knows the split alone; a run also knows what it was trained on.
+        return replace(diagnosis, certificate=str(spec.certificate))
 
     # To look at
 
@@ -337,8 +340,7 @@ def run_with_lease(
     usable = usable_device(device)
     if store is not None and store.has(spec.run_id):
         return load(store, spec.run_id)
-    certificate = str(split(spec.task, spec.holdout).certificate)
-    provenance = {**provenance_of(device, threads), "split": certificate, **(about or {})}
+    provenance = {**provenance_of(device, threads), "split": str(spec.certificate), **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()
@@ -368,7 +370,7 @@ def train_spec(
     spec: Spec, device: str | torch.device = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
 ) -> Trained:
     """task -> holdout -> sampling -> encoding -> decoder -> training."""
-    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
     codes = spec.encoding.encode(latents, spec.task.factors)
     images = spec.task.render(latents)
     inputs, targets = spec.decoder.pairs(codes, images)

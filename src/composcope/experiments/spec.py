@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import logging
 import math
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
@@ -21,8 +23,10 @@ from composcope.components import CONFIG, Listed, check_keys, plain
 from composcope.decoders.base import Decoder
 from composcope.encodings import Encoding
 from composcope.errors import BadInput, explain
-from composcope.holdouts import Holdout, split
+from composcope.factors import Latents
+from composcope.holdouts import Certificate, Holdout, certify_training, split
 from composcope.penalties import Penalty
+from composcope.randomness import generator
 from composcope.sampling import Draws, Sampling
 from composcope.tasks.base import Task
 from composcope.training import Training
@@ -30,6 +34,7 @@ from composcope.training import Training
 if TYPE_CHECKING:
     from composcope.experiments.drawing import Axes
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # Raised by hand when the same spec would give other results; part of every run's id.
@@ -49,6 +54,10 @@ def _training(value: Any) -> Any:
 
 class NotComposition(UserWarning):
     """The holdout withholds whole factor values, so the run tests extrapolation."""
+
+
+class LeakedImages(UserWarning):
+    """Training images of absent factors, or of combinations drawn alike, show what is held out."""
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -83,6 +92,11 @@ class Spec:
         identity = {"results": RESULTS_VERSION, "spec": _without_paths(plain(self, defaults=False))}
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the run tests: its split, and whether its training images show what is held out."""
+        return _once(_certified, self.task, self.holdout, self.sampling, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as plain data, ready for JSON or TOML."""
@@ -128,16 +142,31 @@ class Spec:
 
 
 @lru_cache(maxsize=1024)
-def _check_again(check: Callable[..., None], *parts: Any) -> None:
-    check(*parts)
+def _remembered(function: Callable[..., Any], *parts: Any) -> Any:
+    return function(*parts)
 
 
-def _once(check: Callable[..., None], *parts: Any) -> None:
-    """Run a check unless it has passed with the same parts; a check that raises is never remembered."""
+def _once(function: Callable[..., T], *parts: Any) -> T:
+    """Call a function of parts unless it was called with the same parts; what raises is never remembered."""
     try:
-        _check_again(check, *parts)
+        result: T = _remembered(function, *parts)
     except TypeError:  # a user's own component may hold what cannot be hashed
-        check(*parts)
+        result = function(*parts)
+    return result
+
+
+def _certified(task: Task, holdout: Holdout, sampling: Sampling, seed: int) -> Certificate:
+    parts = split(task, holdout)
+    try:
+        return certify_training(task, parts, training_latents(task, holdout, sampling, seed))
+    except Exception as error:  # the run will fail in the same way, and its failure is recorded with it
+        log.debug("training images were not compared with held-out ones: %s", error)
+        return parts.certificate
+
+
+def training_latents(task: Task, holdout: Holdout, sampling: Sampling, seed: int) -> Latents:
+    """What a run of this seed is trained on."""
+    return sampling.sample(task, holdout, generator(seed, "sampling"))
 
 
 def _check_data(task: Task, holdout: Holdout, sampling: Sampling) -> None:
@@ -186,10 +215,14 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def warn_unless_composition(spec: Spec) -> None:
-    certificate = split(spec.task, spec.holdout).certificate
-    if not certificate.composition:
+    """Warn if the run does not test composition: it extrapolates, or it is trained on what is held out."""
+    certificate = spec.certificate
+    if certificate.leaks:
+        advice = "withhold other combinations, or draw absent factors in another way"
+        warnings.warn(f"sampling: {certificate.leaks}; {advice}", LeakedImages, stacklevel=2)
+    if certificate.unseen or not (certificate.disjoint and certificate.covers):
         advice = "to test composition, withhold combinations only (square, corner, box)"
-        warnings.warn(f"holdout: {certificate}; {advice}", NotComposition, stacklevel=2)
+        warnings.warn(f"holdout: {replace(certificate, leaks=None)}; {advice}", NotComposition, stacklevel=2)
 
 
 def _check_grid(task: Task) -> None:
