@@ -1,10 +1,13 @@
 from .components import register
 from .decoders.base import Decoder
 from .decoders.cnn import CNN
+from .decoders.flow_matching import FlowMatching
 from .decoders.image_encoder import Autoencoder, ImageEncoder
 from .decoders.lowrank import LowRank
 from .decoders.mlp import MLP
+from .decoders.per_factor import Additive, Product
 from .decoders.pixelwise import Pixelwise
+from .decoders.spatial_broadcast import SpatialBroadcast
 from .decoders.transformer import Transformer
 from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
@@ -33,7 +36,10 @@ from .holdouts import (
     split,
 )
 from .monitor import Moment, Monitor
-from .penalties import Entropy, Penalty, Variance
+from .penalties.base import Batch, Penalty, TrainingData
+from .penalties.consistency import Consistency
+from .penalties.embeddings import Entropy, Variance
+from .penalties.interaction import Interaction
 from .report.diagnosis_page import write_diagnosis_page
 from .sampling import Draws, Everything, Sampling, Stripes
 from .study.claim import Claim, Part
@@ -55,8 +61,10 @@ __all__ = [
     "CNN",
     "MLP",
     "MPI3D",
+    "Additive",
     "Autoencoder",
     "BadInput",
+    "Batch",
     "Box",
     "Bump",
     "BumpTask",
@@ -65,6 +73,7 @@ __all__ = [
     "Combinations",
     "Complement",
     "ComposcopeError",
+    "Consistency",
     "Corner",
     "Cross",
     "DSprites",
@@ -76,9 +85,11 @@ __all__ = [
     "Everything",
     "Evidence",
     "Factor",
+    "FlowMatching",
     "Headline",
     "Holdout",
     "ImageEncoder",
+    "Interaction",
     "Intersection",
     "Interval",
     "Ledger",
@@ -95,6 +106,7 @@ __all__ = [
     "Pixelwise",
     "Positional",
     "Preset",
+    "Product",
     "Rate",
     "Reproduction",
     "Resources",
@@ -105,6 +117,7 @@ __all__ = [
     "RunFailed",
     "Sampling",
     "Shapes3D",
+    "SpatialBroadcast",
     "Spec",
     "Split",
     "Square",
@@ -117,6 +130,7 @@ __all__ = [
     "Thermometer",
     "Trained",
     "Training",
+    "TrainingData",
     "Transformer",
     "Union",
     "Variance",
