@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from composcope.components import register
 from composcope.decoders.base import MOST_WIDTH, Codes, Decoder, Images, ImageShape
 from composcope.decoders.cnn import FirstMap
+from composcope.decoders.spatial_broadcast import Broadcast
 from composcope.decoders.unet import UNet
 
 
@@ -21,8 +22,9 @@ class FlowMatching(Decoder):
     Trained on |U((1 - t) e + t x, t, maps(z)) - x|^2 with noise e and a uniform t. An image is drawn in `steps` Euler
     steps of dx / dt = (U(x, t, maps(z)) - x) / (1 - t), from noise at t = 0 to the image at t = 1.
 
-    - `width`: channels of the U-Net, and number of maps; every code unit has a learned map of the image's size in each.
-    - `coordinates`: the U-Net is also told each pixel's coordinates, as two channels.
+    - `width`: channels of the U-Net, and of the maps: every code unit has a learned map of the image's size in each.
+    - `coordinates`: instead of learned maps, the code repeated at every pixel and the pixel's coordinates, as in
+      `SpatialBroadcast`.
     - `noise`: the seed of the noise that all images are drawn from, so that the same code gives the same image.
     """
 
@@ -32,8 +34,9 @@ class FlowMatching(Decoder):
     noise: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
-        maps = FirstMap(sum(code_sizes), self.width, image_shape[1:])
-        unet = UNet(image_shape, self.width, self.width, self.coordinates)
+        units, size = sum(code_sizes), image_shape[1:]
+        maps = Broadcast(*size) if self.coordinates else FirstMap(units, self.width, size)
+        unet = UNet(image_shape[0], units + 2 if self.coordinates else self.width, self.width)
         noise = torch.randn(1, *image_shape, generator=torch.Generator().manual_seed(self.noise))
         return nn.Sequential(OrderedDict(maps=maps, image=Sampler(unet, noise, self.steps)))
 
@@ -52,7 +55,7 @@ class Sampler(nn.Module):
 
     noise: Tensor
 
-    def __init__(self, unet: UNet, noise: Float[Tensor, "1 channels height width"], steps: int) -> None:
+    def __init__(self, unet: nn.Module, noise: Float[Tensor, "1 channels height width"], steps: int) -> None:
         super().__init__()
         self.unet, self.steps = unet, steps
         # Stored with the weights: another version of PyTorch may draw other numbers from the same seed.

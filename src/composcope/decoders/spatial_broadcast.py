@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from composcope.components import register
 from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Codes, Decoder, ImageShape
-from composcope.decoders.coordinates import coordinates
 from composcope.fastconv import Conv3x3
 
 
@@ -50,3 +49,14 @@ class Broadcast(nn.Module):
     def forward(self, codes: Codes) -> Float[Tensor, "n channels height width"]:
         maps = codes[:, :, None, None].expand(-1, -1, *self.position.shape[1:])
         return torch.cat([maps, self.position.to(maps).expand(len(codes), -1, -1, -1)], 1)
+
+
+def coordinates(height: int, width: int) -> Float[Tensor, "2 height width"]:
+    """Column and row of every pixel, each from -1 to 1.
+
+    >>> coordinates(2, 3)[0]
+    tensor([[-1.,  0.,  1.],
+            [-1.,  0.,  1.]])
+    """
+    rows, columns = torch.meshgrid(torch.linspace(-1, 1, height), torch.linspace(-1, 1, width), indexing="ij")
+    return torch.stack([columns, rows])

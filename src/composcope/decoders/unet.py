@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from composcope.decoders.base import Images, ImageShape
-from composcope.decoders.coordinates import coordinates
+from composcope.decoders.base import Images
 from composcope.fastconv import Conv3x3, Upsample2x
 
 # Of the time t in 0..1: sines and cosines of so many harmonics of a half turn.
@@ -17,16 +16,10 @@ HARMONICS = 4
 class UNet(nn.Module):
     """An image, a time in 0..1 and maps of the image's size -> an image."""
 
-    position: Tensor
-
-    def __init__(self, image_shape: ImageShape, maps: int, width: int, with_coordinates: bool = False) -> None:
+    def __init__(self, channels: int, maps: int, width: int) -> None:
         super().__init__()
-        channels, *size = image_shape
-        inputs = channels + maps + (2 if with_coordinates else 0)
-        position = coordinates(*size) if with_coordinates else torch.zeros(0, *size)
-        self.register_buffer("position", position, persistent=False)  # follows from the sizes
         self.time = nn.Sequential(nn.Linear(1 + 2 * HARMONICS, 2 * width), nn.ReLU(), nn.Linear(2 * width, 2 * width))
-        self.enter = Conv3x3(inputs, width, relu=True)
+        self.enter = Conv3x3(channels + maps, width, relu=True)
         self.down1 = Halve(width, 2 * width)
         self.down2 = Halve(2 * width, 2 * width)
         self.middle = Conv3x3(2 * width, 2 * width, relu=True)
@@ -37,8 +30,7 @@ class UNet(nn.Module):
         self.leave = Conv3x3(width, channels)
 
     def forward(self, images: Images, time: Float[Tensor, "n"], maps: Float[Tensor, "n maps height width"]) -> Images:
-        position = self.position.to(images).expand(len(images), -1, -1, -1)
-        whole = self.enter(torch.cat([images, maps, position], 1))
+        whole = self.enter(torch.cat([images, maps], 1))
         half = self.down1(whole)
         quarter = self.down2(half) + self.time(time_features(time))[:, :, None, None]
         half = self.join2(torch.cat([half, cropped(self.up2(self.middle(quarter)), half)], 1))

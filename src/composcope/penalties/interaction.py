@@ -28,8 +28,8 @@ class Interaction(DrawingPenalty):
       column of the code.
     """
 
-    weight: Weight = 0.01
-    points: Annotated[int, Field(ge=1, le=65_536)] = 4
+    weight: Weight = 1e-4
+    points: Annotated[int, Field(ge=1, le=65_536)] = 2
 
     def start(self, data: TrainingData) -> Step:
         def step(module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
