@@ -131,6 +131,12 @@ DECODERS = [
     cs.LowRank(channels=3),
     cs.Pixelwise(depth=2, width=8),
     cs.Transformer(depth=1, width=8, heads=2),
+    cs.SpatialBroadcast(depth=2, width=8),
+    cs.Additive(cs.MLP(depth=1, width=8)),
+    cs.Product(cs.MLP(depth=1, width=8)),
+    cs.Product(cs.CNN(depth=1, width=4), polarity="bright"),
+    cs.FlowMatching(width=4, steps=3),
+    cs.FlowMatching(width=4, steps=3, coordinates=True, noise=7),
     cs.ImageEncoder(width=4),
     cs.Autoencoder(cs.MLP(depth=1, width=8), width=4),
 ]
@@ -146,7 +152,7 @@ SAMPLINGS = [
     cs.Stripes(stripes=9, bumps=4, subsets="all proper subsets"),
 ]
 
-PENALTIES = [cs.Entropy(0.2), cs.Variance()]
+PENALTIES = [cs.Entropy(0.2), cs.Variance(), cs.Consistency(0.02), cs.Interaction(points=3)]
 
 ROLES = {
     cs.Task: TASKS,

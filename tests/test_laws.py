@@ -427,12 +427,25 @@ def test_example_latents_have_every_pattern_of_absence(sampling, rng):
     assert patterns <= {tuple(row) for row in sampling.example_latents(task).isnan().tolist()}
 
 
+def training_data():
+    """What a penalty is given for an 8 x 8 bump task with a square held out."""
+    task, parts = cs.BumpTask(8), cs.split(cs.BumpTask(8), cs.Square(2, 5))
+    codes, heldout = (cs.OneHot().encode(latents, task.factors) for latents in (parts.seen, parts.heldout))
+    return cs.TrainingData(codes, task.render(parts.seen), heldout, (8, 8), torch.Generator().manual_seed(0))
+
+
+def lowrank():
+    with seeded(0, "test"):
+        return cs.LowRank(rank=2).build((8, 8), (1, 8, 8))
+
+
 @pytest.mark.parametrize("penalty", PENALTIES, ids=label)
 def test_penalty_is_a_finite_scalar_with_gradients(penalty):
-    module = built(cs.LowRank(rank=2), (1, 8, 8))
+    module = lowrank()
     for parameter in module.parameters():  # equal weights are a stationary point of the entropy
         parameter.data *= torch.linspace(0.5, 1.5, parameter.numel()).reshape(parameter.shape)
-    loss = penalty.loss(module)
+    data = training_data()
+    loss = penalty.start(data)(module, cs.Batch(data.codes[:8], data.images[:8], None))
     loss.backward()
     assert loss.ndim == 0
     assert loss.isfinite()
@@ -440,9 +453,22 @@ def test_penalty_is_a_finite_scalar_with_gradients(penalty):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=label)
+def test_penalty_is_proportional_to_its_weight(penalty):
+    module, data = lowrank(), training_data()
+    batch = cs.Batch(data.codes[:8], data.images[:8], None)
+    losses = [
+        replace(penalty, weight=weight).start(training_data())(module, batch).item() for weight in (0.0, 1.0, 2.0)
+    ]
+    assert losses[0] == 0
+    assert losses[2] == pytest.approx(2 * losses[1])
+    assert losses[1] > 0
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=label)
 def test_penalty_refuses_a_decoder_that_it_cannot_act_on(penalty):
-    with pytest.raises(ValueError, match="MLP"):
-        penalty.check(cs.MLP())
+    unfit = cs.MLP() if penalty.kind in ("entropy", "variance") else cs.ImageEncoder()
+    with pytest.raises(ValueError, match=type(unfit).__name__):
+        penalty.check(unfit)
 
 
 # Specs
@@ -456,7 +482,7 @@ def random_combinations(count=160):
         task, holdout, coding = rng.choice(TASKS), rng.choice(HOLDOUTS), rng.choice(CODINGS)
         parts = {"decoder": rng.choice(DECODERS), "sampling": rng.choice(SAMPLINGS), "seed": rng.randrange(2**40)}
         training = rng.choice([cs.Training(), cs.Training(steps=7, l1=0.1, snapshots=(2, 5), schedule="cosine")])
-        penalties = tuple(PENALTIES[: rng.randrange(3)]) if parts["decoder"].embeds else ()
+        penalties = tuple(PENALTIES[: rng.randrange(5)]) if parts["decoder"].embeds else ()
         try:
             specs.append(cs.Spec(task, holdout, coding.encoding, **parts, training=training, penalties=penalties))
         except ValidationError:

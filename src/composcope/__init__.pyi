@@ -1,10 +1,13 @@
 from .components import register
 from .decoders.base import Decoder
 from .decoders.cnn import CNN
+from .decoders.flow_matching import FlowMatching
 from .decoders.image_encoder import Autoencoder, ImageEncoder
 from .decoders.lowrank import LowRank
 from .decoders.mlp import MLP
+from .decoders.per_factor import Additive, Product
 from .decoders.pixelwise import Pixelwise
+from .decoders.spatial_broadcast import SpatialBroadcast
 from .decoders.transformer import Transformer
 from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
@@ -36,7 +39,10 @@ from .holdouts import (
     split,
 )
 from .monitor import Moment, Monitor
-from .penalties import Entropy, Penalty, Variance
+from .penalties.base import Batch, Penalty, TrainingData
+from .penalties.consistency import Consistency
+from .penalties.embeddings import Entropy, Variance
+from .penalties.interaction import Interaction
 from .report.diagnosis_page import write_diagnosis_page
 from .sampling import Draws, Everything, Sampling, Stripes
 from .study.claim import Claim, Part
@@ -59,8 +65,10 @@ __all__ = [
     "CNN",
     "MLP",
     "MPI3D",
+    "Additive",
     "Autoencoder",
     "BadInput",
+    "Batch",
     "Box",
     "Bump",
     "BumpTask",
@@ -70,6 +78,7 @@ __all__ = [
     "Combinations",
     "Complement",
     "ComposcopeError",
+    "Consistency",
     "Corner",
     "Cross",
     "DSprites",
@@ -81,9 +90,11 @@ __all__ = [
     "Everything",
     "Evidence",
     "Factor",
+    "FlowMatching",
     "Headline",
     "Holdout",
     "ImageEncoder",
+    "Interaction",
     "Intersection",
     "Interval",
     "LeakedImages",
@@ -103,6 +114,7 @@ __all__ = [
     "Pixelwise",
     "Positional",
     "Preset",
+    "Product",
     "Rate",
     "Reproduction",
     "Resources",
@@ -113,6 +125,7 @@ __all__ = [
     "RunFailed",
     "Sampling",
     "Shapes3D",
+    "SpatialBroadcast",
     "Spec",
     "Split",
     "SpriteTask",
@@ -126,6 +139,7 @@ __all__ = [
     "Thermometer",
     "Trained",
     "Training",
+    "TrainingData",
     "Transformer",
     "Union",
     "Variance",

@@ -21,8 +21,9 @@ from composcope.experiments.spec import Spec, training_latents, warn_unless_comp
 from composcope.experiments.store import Store
 from composcope.factors import Latents
 from composcope.fastconv import Mode, used, using
-from composcope.holdouts import Split
-from composcope.randomness import seeded
+from composcope.holdouts import Split, split
+from composcope.penalties import TrainingData
+from composcope.randomness import generator, seeded
 from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
 
@@ -374,7 +375,27 @@ def train_spec(
     codes = spec.encoding.encode(latents, spec.task.factors)
     images = spec.task.render(latents)
     inputs, targets = spec.decoder.pairs(codes, images)
-    return train(build(spec), inputs, targets, spec.training, spec.seed, spec.penalties, device, on_step, on_epoch)
+    return train(
+        build(spec),
+        inputs,
+        targets,
+        spec.training,
+        spec.seed,
+        spec.penalties,
+        device,
+        on_step,
+        on_epoch,
+        loss=spec.decoder.loss if spec.decoder.has_own_loss else None,
+        data=_training_data(spec, codes, images) if spec.penalties else None,
+    )
+
+
+def _training_data(spec: Spec, codes: Tensor, images: Images) -> TrainingData:
+    """What penalties may know: the training set and the codes of the withheld combinations, not their images."""
+    factors = spec.task.factors
+    heldout = spec.encoding.encode(split(spec.task, spec.holdout).heldout, factors)
+    rng = generator(spec.seed, "penalties")
+    return TrainingData(codes, images, heldout, spec.encoding.code_sizes(factors), rng)
 
 
 def build(spec: Spec) -> nn.Module:

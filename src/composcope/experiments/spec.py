@@ -80,6 +80,7 @@ class Spec:
         _once(_check_encoding, self.task, self.sampling, self.encoding)
         _once(_check_decoder, self.task, self.encoding, self.decoder)
         _once(_check_training, self.task, self.holdout, self.sampling, self.training)
+        _once(_check_loss, self.decoder, self.training)
         for index, penalty in enumerate(self.penalties):
             check_part(f"penalties.{index}", partial(penalty.check, self.decoder))
 
@@ -185,6 +186,16 @@ def _check_encoding(task: Task, sampling: Sampling, encoding: Encoding) -> None:
 
 def _check_decoder(task: Task, encoding: Encoding, decoder: Decoder) -> None:
     check_part("decoder", lambda: decoder.check(encoding.code_sizes(task.factors), task.image_shape))
+    drawn = "dark" if task.dark else "bright"
+    if decoder.polarity not in (None, drawn):
+        raise ValueError(
+            f'decoder: polarity = "{decoder.polarity}", and the task draws {drawn} objects; use polarity = "{drawn}"'
+        )
+
+
+def _check_loss(decoder: Decoder, training: Training) -> None:
+    if decoder.has_own_loss and training.l1:
+        raise ValueError(f"training: l1 = {training.l1:g} is not used by {decoder.kind}, which has its own loss; use 0")
 
 
 def _check_training(task: Task, holdout: Holdout, sampling: Sampling, training: Training) -> None:
