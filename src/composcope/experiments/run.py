@@ -17,6 +17,7 @@ from composcope.diagnosis.superposition import code_columns, parts_alone
 from composcope.errors import BadInput, CannotStore, RunFailed
 from composcope.experiments.checked_files import Damaged, TooNew
 from composcope.experiments.machine import provenance_of, usable_device, using_threads
+from composcope.experiments.measure_files import DIAGNOSIS_VERSION
 from composcope.experiments.spec import Spec, training_latents, warn_unless_composition
 from composcope.experiments.store import Store
 from composcope.factors import Latents
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 
 # Measures made at the end of every run, with the version of their definition.
 VERSIONS = {"error": 2}  # 2: a table's background is learned or given
+# Of the verdict that is stored by itself: that of the diagnosis.
+VERDICT_VERSION = DIAGNOSIS_VERSION
 
 
 class Run:
@@ -195,6 +198,25 @@ class Run:
         A control that reads images has seen_code_mse, heldout_code_mse, seen_code_accuracy and code_accuracy.
         """
         return self.measures["error"]
+
+    @cached_property
+    def verdict(self) -> Mapping[str, Any]:
+        """The verdict as plain numbers: kind, score, shares, seen_shares, factors and seen_factors; made if missing.
+
+        It takes little more than drawing all images; the diagnosis has it with everything else.
+        """
+        known = {} if self.store is None else self.store.measures(self.run_id, {"verdict": VERDICT_VERSION})
+        if "verdict" in known:
+            return known["verdict"]
+        found = self.diagnose(only="verdict").verdict
+        if found is None:
+            raise BadInput(f"run {self.run_id}: nothing is held out, so there is no verdict")
+        names = ("kind", "score", "shares", "seen_shares", "factors", "seen_factors")
+        values = {name: getattr(found, name) for name in names}
+        if self.store is not None:
+            with suppress(CannotStore) if self.store.read_only else nullcontext():
+                self.store.save_measures(self.run_id, "verdict", VERDICT_VERSION, values)
+        return values
 
     @cached_property
     def point_errors(self) -> PointErrors:
