@@ -280,7 +280,9 @@ def test_blank_images_have_no_foreground(task):
 def test_locating_undoes_rendering(task):
     grid = task.grid()
     columns = [[factor.name for factor in task.factors].index(name) for name in task.positions]
-    assert (task.locate(task.render(grid)) - grid[:, columns]).abs().max() < 0.02
+    # A shape's centre of mass moves a little with the pixels that its edge falls on.
+    close = 0.02 if isinstance(task, cs.BumpTask) else 0.05
+    assert (task.locate(task.render(grid)) - grid[:, columns]).abs().max() < close
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if not task.positions], ids=label)

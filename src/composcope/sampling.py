@@ -126,8 +126,8 @@ class Stripes(Sampling):
         if len(task.factors) < 2:
             raise ValueError(f"a stripe leaves out a factor, and {task.kind} has only {task.factors[0].name!r}")
         seen, present = split(task, holdout).seen, self._present(task)
-        stripes = [single_values(task)] if len(present[0]) == 1 else []
-        stripes = torch.cat([*stripes, *(projected(seen, columns) for columns in present if len(columns) > 1)])
+        alone = [single_values(task)] if len(present[0]) == 1 else []
+        stripes = torch.cat([*alone, *(projected(seen, columns) for columns in present if len(columns) > 1)])
         if self.stripes is not None and self.stripes > len(stripes):
             which = "one per factor value" if self.subsets == "single" else f"for {self.subsets}"
             raise ValueError(f"stripes = {self.stripes}: there are only {len(stripes)}, {which}")

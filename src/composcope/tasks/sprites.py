@@ -14,6 +14,7 @@ from composcope.components import nearest, register
 from composcope.factors import Factor, Latents, absent, strictly_increasing
 from composcope.tasks.absence import over_values
 from composcope.tasks.base import Images, Task
+from composcope.tasks.columns import named
 from composcope.tasks.shapes import SHAPES, coverage, reach
 
 COLOURS = {
@@ -100,10 +101,10 @@ class SpriteTask(Task):
         factors = []
         for name, values in (("x", self.x), ("y", self.y)):
             factors += [Factor(name, values)] if len(values) > 1 else []
-        factors += [Factor("shape", self.shapes)] if len(self.shapes) > 1 else []
+        factors += [named("shape", self.shapes)] if len(self.shapes) > 1 else []
         factors += [Factor("scale", self.scales)] if len(self.scales) > 1 else []
         factors += [Factor("rotation", self.rotations, "circular", 360.0)] if len(self.rotations) > 1 else []
-        factors += [Factor("colour", self.colours)] if len(self.colours) > 1 else []
+        factors += [named("colour", self.colours)] if len(self.colours) > 1 else []
         return tuple(factors)
 
     @property
