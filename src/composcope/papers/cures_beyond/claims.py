@@ -6,6 +6,7 @@ from composcope.experiments.run import Run
 from composcope.papers.cures_beyond.numbers import fully_right, position_right, right
 from composcope.papers.cures_beyond.plan import Cell, cells
 from composcope.papers.cures_beyond.treatments import CONTROL
+from composcope.papers.cures_beyond.worlds import BRIGHTNESS, BUMPS, DIGITS, SPRITES
 from composcope.study.claim import Claim, Effect, Part
 from composcope.study.effects import by_seed, difference, of_runs
 from composcope.study.evidence import Evidence
@@ -16,9 +17,6 @@ SOURCE = "our own question"
 HALF = "half of the images: more are right than wrong, or fewer"
 MOST = "nine of ten"
 MUCH = "a difference that needs no statistics to be seen"
-
-BUMPS, BRIGHTNESS = "bumps: x, y", "bumps: x, y, brightness"
-SPRITES, SCALES, DIGITS = "sprites: x, y, shape", "sprites: shape, scale", "digits: angle, digit"
 
 
 def _runs(world: str, treatment: str, number: Callable[[Run], float]) -> Effect:
@@ -163,7 +161,7 @@ CLAIMS = (
     ),
     Claim(
         number=7,
-        statement="A consistency loss on withheld codes cures position; of its images, more are fully right than wrong.",
+        statement="With a consistency loss on withheld codes, more withheld images are fully right than wrong.",
         source=SOURCE,
         figures=("cells",),
         plan=_of("consistency"),

@@ -53,6 +53,7 @@ def every_cell(preset: Preset) -> Plan:
         )
         for world in sizes.worlds
         for treatment in TREATMENTS
+        if treatment.tried_in(world)
     }
 
 

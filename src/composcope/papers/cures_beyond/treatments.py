@@ -13,7 +13,7 @@ from composcope.decoders.pixelwise import Pixelwise
 from composcope.decoders.spatial_broadcast import SpatialBroadcast
 from composcope.encodings import OneHot
 from composcope.experiments.spec import Spec
-from composcope.papers.cures_beyond.worlds import World
+from composcope.papers.cures_beyond.worlds import BUMPS, SPRITES, World
 from composcope.penalties import Entropy, Variance
 from composcope.penalties.consistency import Consistency
 from composcope.penalties.interaction import Interaction
@@ -26,14 +26,17 @@ SUBSETS = Stripes(fraction=1.0, subsets="all proper subsets")
 
 @dataclass(frozen=True)
 class Treatment:
-    """What is changed in the untreated spec: fields, or a function of the world that gives them.
+    """What is changed in the untreated spec, as fields that may depend on the world.
 
-    - `control`: the name of the treatment that it is compared with: the same decoder untreated, or the untreated one.
+    - `worlds`: the worlds that it is tried in, by name; all by default. The most expensive are tried in two.
     """
 
     name: str
     changes: Callable[[World], dict[str, Any]]
-    control: str = "none"
+    worlds: tuple[str, ...] | None = None
+
+    def tried_in(self, world: World) -> bool:
+        return self.worlds is None or world.name in self.worlds
 
 
 def _fields(**changes: Any) -> Callable[[World], dict[str, Any]]:
@@ -49,6 +52,7 @@ def _product(**changes: Any) -> Callable[[World], dict[str, Any]]:
 
 
 CONTROL = "none"
+PLACES = (BUMPS, SPRITES)
 FLOW = FlowMatching()
 TREATMENTS = (
     Treatment(CONTROL, _fields()),
@@ -65,12 +69,12 @@ TREATMENTS = (
     ),
     Treatment("additive", _fields(decoder=Additive(MLP(depth=2, width=64)))),
     Treatment("product", _product()),
-    Treatment("product, single factors", _product(sampling=SINGLE), control="product"),
+    Treatment("product, single factors", _product(sampling=SINGLE)),
     Treatment("consistency", _fields(penalties=(Consistency(),))),
-    Treatment("interaction penalty", _fields(penalties=(Interaction(),))),
-    Treatment("flow matching", _fields(decoder=FLOW)),
-    Treatment("flow matching, single factors", _fields(decoder=FLOW, sampling=SINGLE), control="flow matching"),
-    Treatment("flow matching, coordinates", _fields(decoder=FlowMatching(coordinates=True)), control="flow matching"),
+    Treatment("interaction penalty", _fields(penalties=(Interaction(),)), PLACES),
+    Treatment("flow matching", _fields(decoder=FLOW), PLACES),
+    Treatment("flow matching, single factors", _fields(decoder=FLOW, sampling=SINGLE), PLACES),
+    Treatment("flow matching, coordinates", _fields(decoder=FlowMatching(coordinates=True)), PLACES),
 )
 
 

@@ -8,6 +8,8 @@ from composcope.tasks.bump import BumpTask
 from composcope.tasks.rotation import RotationTask
 from composcope.tasks.sprites import SpriteTask
 
+BUMPS, BRIGHTNESS = "bumps: x, y", "bumps: x, y, brightness"
+SPRITES, SCALES, DIGITS = "sprites: x, y, shape", "sprites: shape, scale", "digits: angle, digit"
 SHAPES = ("square", "disc", "triangle", "cross", "ring", "heart")
 
 
@@ -21,32 +23,32 @@ class World:
 
 
 QUICK = (
-    World("bumps: x, y", BumpTask(12), Box({"x": (4, 8), "y": (4, 8)})),
+    World(BUMPS, BumpTask(12), Box({"x": (4, 8), "y": (4, 8)})),
     World(
-        "bumps: x, y, brightness",
+        BRIGHTNESS,
         BumpTask(12, brightness=(0.25, 0.5, 0.75, 1.0), absent="max"),
         Box({"x": (4, 8), "y": (4, 8)}),
     ),
     World(
-        "sprites: x, y, shape",
+        SPRITES,
         SpriteTask(16, x=tuple(range(4, 12)), y=tuple(range(4, 12)), shapes=SHAPES[:3], scales=(2.5,)),
         Box({"x": (6, 9), "y": (6, 9)}),
     ),
     World(
-        "sprites: shape, scale",
+        SCALES,
         SpriteTask(16, shapes=SHAPES, scales=(2.0, 2.5, 3.0, 3.5, 4.0, 4.5)),
         Box({"shape": (2, 4), "scale": (2.5, 3.5)}),
     ),
     World(
-        "digits: angle, digit",
+        DIGITS,
         RotationTask(digits=tuple(range(8)), angles=24, side=14, absent="max"),
         Box({"angle": (90, 210), "digit": (2, 5)}),
     ),
 )
 TINY = (
-    World("bumps: x, y", BumpTask(8), Box({"x": (3, 4), "y": (3, 4)})),
+    World(BUMPS, BumpTask(8), Box({"x": (3, 4), "y": (3, 4)})),
     World(
-        "sprites: shape, scale",
+        SCALES,
         SpriteTask(10, shapes=SHAPES[:3], scales=(1.5, 2.0, 2.5)),
         Box({"shape": (1, 1), "scale": (2.0, 2.0)}),
     ),
