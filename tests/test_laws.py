@@ -512,7 +512,8 @@ def test_different_specs_have_different_ids():
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=label)
 def test_every_decoder_completes_a_run(decoder, tiny_spec, store):
-    spec = replace(tiny_spec, decoder=decoder, training=cs.Training(steps=2))
+    task = cs.BumpTask(8, polarity=decoder.polarity or "dark")
+    spec = replace(tiny_spec, task=task, decoder=decoder, training=cs.Training(steps=2))
     result = cs.run(spec, store)
     assert result.measures["error"]
     assert all(value is None or value >= 0 for value in result.measures["error"].values())

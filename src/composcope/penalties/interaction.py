@@ -42,12 +42,10 @@ class Interaction(DrawingPenalty):
 def compositional_contrast(module: nn.Module, codes: Codes, code_sizes: Sequence[int]) -> Float[Tensor, ""]:
     """Mean over codes of the sum, over pixels p and pairs of factors i < j, of |dD_p / dz_i| |dD_p / dz_j|.
 
-    >>> bilinear = nn.Bilinear(1, 1, 1, bias=False)
-    >>> _ = nn.init.constant_(bilinear.weight, 3.0)  # D = 3 a b, so that |dD / da| |dD / db| = 9 |a b|
-    >>> class Drawn(nn.Module):
+    >>> class Multiply(nn.Module):
     ...     def forward(self, codes):
-    ...         return bilinear(codes[:, :1], codes[:, 1:])
-    >>> compositional_contrast(Drawn(), torch.tensor([[2.0, -5.0]]), (1, 1)).item()
+    ...         return 3 * codes.prod(1, keepdim=True)  # D = 3 a b, so that |dD / da| |dD / db| = 9 |a b|
+    >>> compositional_contrast(Multiply(), torch.tensor([[2.0, -5.0]]), (1, 1)).item()
     90.0
     """
     columns = torch.eye(codes.shape[1], dtype=codes.dtype, device=codes.device)

@@ -1,5 +1,6 @@
 """A reader of each factor's value from an image, made so that it also reads combinations that it has not seen."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,10 +14,12 @@ from composcope.errors import BadInput
 from composcope.fastconv import Conv3x3
 from composcope.randomness import seeded
 
+log = logging.getLogger(__name__)
+
 # Of the network that finds out what is in an image, if pooling the image itself does not tell.
 WIDTH, STEPS, BATCH, RATE = 16, 400, 32, 5e-3
 # The doubt about a factor, from 0 to 1: above the first, the network is trained; above the second, it cannot be read.
-UNSURE, UNREADABLE = 0.1, 0.5
+UNSURE, UNREADABLE = 0.25, 0.5
 # By how much the right value must be nearer than any other, so that rounding does not tell values apart.
 MARGIN = 0.01
 # A factor with more distinct codes is not a list of values; its training set is drawn from a continuum.
@@ -82,6 +85,7 @@ def fitted_reader(codes: Codes, images: Images, code_sizes: Sequence[int], rng: 
     fits = [_fit(part, plain.pooled(images)) for part in parts]
     if max(doubt for doubt, _ in fits) > UNSURE:
         unsure = [part for part, (doubt, _) in zip(parts, fits, strict=True) if doubt > UNSURE]
+        log.info("consistency: training a reader of %d factors on %d images", len(unsure), len(images))
         plain.features = _trained_features(unsure, images, rng)
         with torch.no_grad():
             fits = [_fit(part, plain.pooled(images)) for part in parts]

@@ -1,6 +1,6 @@
 """What each decoder gets right on withheld combinations: all factors, and each by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from composcope.experiments.run import Run
@@ -30,14 +30,26 @@ def error(run: Run) -> float:
     return float(run.error["heldout_mse"] / run.error["blank_mse"])
 
 
-def right(run: Run, factor: str) -> float:
-    """Share of withheld images that show this factor's true value."""
-    return float(run.verdict["factors"][factor])
+def right(run: Run, factor: str) -> float | None:
+    """Share of withheld images that show this factor's true value; None in a world without it."""
+    value = run.verdict["factors"].get(factor)
+    return None if value is None else float(value)
 
 
-def position_right(run: Run) -> float:
+def position_right(run: Run) -> float | None:
     """Share of withheld images that show the true x, and of those that show the true y: the mean of both."""
-    return (right(run, "x") + right(run, "y")) / 2
+    x, y = right(run, "x"), right(run, "y")
+    return None if x is None or y is None else (x + y) / 2
+
+
+def behind_position(factor: str) -> Callable[[Run], float | None]:
+    """The share for this factor minus that for the position."""
+
+    def number(run: Run) -> float | None:
+        own, position = right(run, factor), position_right(run)
+        return None if own is None or position is None else own - position
+
+    return number
 
 
 @dataclass(frozen=True)
