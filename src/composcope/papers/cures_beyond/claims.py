@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from composcope.experiments.run import Run
-from composcope.papers.cures_beyond.numbers import fully_right, position_right, right
+from composcope.papers.cures_beyond.numbers import behind_position, fully_right, position_right
 from composcope.papers.cures_beyond.plan import Cell, cells
 from composcope.papers.cures_beyond.treatments import CONTROL
 from composcope.papers.cures_beyond.worlds import BRIGHTNESS, BUMPS, DIGITS, SPRITES
@@ -19,11 +19,16 @@ MOST = "nine of ten"
 MUCH = "a difference that needs no statistics to be seen"
 
 
-def _runs(world: str, treatment: str, number: Callable[[Run], float]) -> Effect:
-    return of_runs(Cell(world, treatment), number)
+Number = Callable[[Run], float | None]
 
 
-def _gain(world: str, treatment: str, control: str, number: Callable[[Run], float]) -> Effect:
+def _runs(world: str, treatment: str, number: Number) -> Effect:
+    """One number of every run of a cell; none where a preset does not have the world."""
+    cell = Cell(world, treatment)
+    return lambda evidence: of_runs(cell, number)(evidence) if cell in evidence else {}
+
+
+def _gain(world: str, treatment: str, control: str, number: Number) -> Effect:
     return difference(Cell(world, treatment), Cell(world, control), number)
 
 
@@ -80,14 +85,14 @@ CLAIMS = (
         primary=(
             Part(
                 f"{SPRITES}: share with the right shape minus the right position, all proper subsets",
-                _runs(SPRITES, "all proper subsets", lambda run: right(run, "shape") - position_right(run)),
+                _runs(SPRITES, "all proper subsets", behind_position("shape")),
                 "<",
                 0.0,
                 "0 means that both are cured alike",
             ),
             Part(
                 f"{BRIGHTNESS}: share with the right brightness minus the right position, all proper subsets",
-                _runs(BRIGHTNESS, "all proper subsets", lambda run: right(run, "brightness") - position_right(run)),
+                _runs(BRIGHTNESS, "all proper subsets", behind_position("brightness")),
                 "<",
                 0.0,
                 "0 means that both are cured alike",

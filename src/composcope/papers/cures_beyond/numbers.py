@@ -105,7 +105,7 @@ def _outcome(cell: Cell, runs: Sequence[Run]) -> Outcome:
         of(error),
         of(lambda run: run.seconds),
         of(lambda run: run.verdict["kind"] != "has not learned"),
-        {factor.name: of(lambda run, name=factor.name: right(run, name)) for factor in runs[0].spec.task.factors},
+        {name: tuple(float(run.verdict["factors"][name]) for run in runs) for name in runs[0].verdict["factors"]},
     )
 
 
