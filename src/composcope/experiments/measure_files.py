@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from composcope.diagnosis import Diagnosis
 
 # Raised when the definition of a measure in the diagnosis changes; older diagnoses are then made again.
-DIAGNOSIS_VERSION = 4
+DIAGNOSIS_VERSION = 5
 DIAGNOSIS = "diagnosis"
 
 

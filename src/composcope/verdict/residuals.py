@@ -30,7 +30,7 @@ class World:
     - `candidates`: rows of the combinations among which images are placed, all unless there are very many.
     - `floor`: what is left of a typical seen image, |output - truth with the defect|^2: noise and small flaws, which
       held-out images have as well.
-    - `free_scale`: whether a reference may be brightened or dimmed to fit. It may not if a factor does just that.
+    - `scaling`: the factors that only scale an image. If there are any, no reference is brightened or dimmed to fit.
     """
 
     outputs: Images
@@ -40,10 +40,15 @@ class World:
     factors: Sequence[Factor]
     cross: Pictures | None
     candidates: Int[Tensor, "m"]
-    free_scale: bool
+    scaling: Sequence[int]
     defect: Defect
     additive: AdditiveModel
     floor: float
+
+    @property
+    def free_scale(self) -> bool:
+        """Whether a reference may be brightened or dimmed to fit."""
+        return not self.scaling
 
 
 def world_of(
@@ -60,10 +65,10 @@ def world_of(
     chosen = rows[torch.linspace(0, len(rows) - 1, min(len(rows), MOST_IMAGES)).long()]
     defect = fit_defect(outputs[chosen], truth[chosen])
     additive = fit_additive(outputs, index, seen, factors)
-    free_scale = not scaling_axes(truth, index)
+    scaling = scaling_axes(truth, index)
     rest = outputs[chosen] - defect.offset - defect.drawn(truth[chosen])
     floor = rest.flatten(1).double().square().sum(1).median().item() if len(chosen) else 0.0
-    return World(outputs, truth, index, seen, factors, cross, candidates, free_scale, defect, additive, floor)
+    return World(outputs, truth, index, seen, factors, cross, candidates, scaling, defect, additive, floor)
 
 
 def scaling_axes(truth: Pictures, index: Int[Tensor, "n factors"]) -> list[int]:
@@ -153,13 +158,14 @@ def to_cross(world: World, rows: Int[Tensor, "n"], target: Pixels) -> Float[Tens
 def to_superposition(world: World, rows: Int[Tensor, "n"], target: Pixels) -> Float[Tensor, "n"]:
     """min over w >= 0 of |f - sum_j w_j s_j|^2 / |f|^2, s the decoder's own seen images that differ in one factor.
 
+    Not in a factor that only scales: such neighbours are multiples of the image itself and would fit any brightness.
     Divided by 1 - k / pixels, k the number of weights that are not 0: as many weights as pixels fit anything. NaN if
     there are no such seen images.
     """
     seen = world.seen.nonzero()[:, 0]
     residual = torch.full((len(target),), torch.nan, dtype=torch.float64)
     for row, beside in neighbours(world.index[rows], world.index[seen]):
-        members = torch.cat(beside)
+        members = torch.cat([beside[0][:0], *(some for axis, some in enumerate(beside) if axis not in world.scaling)])
         energy = target[row].double().square().sum().item()
         if not len(members):
             continue

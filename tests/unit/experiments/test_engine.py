@@ -13,6 +13,7 @@ import pytest
 import composcope as cs
 from composcope.experiments import executor, jobs, time_limit
 from composcope.experiments.resources import Resources, local_workers
+from composcope.experiments.run import run_with_lease
 from composcope.experiments.time_limit import OutOfTime, TimeLimit
 
 
@@ -134,7 +135,7 @@ def test_a_run_that_another_process_is_doing_is_waited_for(specs, threads, store
         asked.append(run_id)
         first = asked.count(run_id) == 1
         if first and run_id == specs[0].run_id:
-            cs.run(specs[0], elsewhere)
+            run_with_lease(specs[0], elsewhere, "cpu", 1, "auto")
         yield not (first and run_id in (specs[0].run_id, specs[1].run_id))
 
     monkeypatch.setattr(executor, "BUSY_PAUSE", 0.1)

@@ -3,6 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import composcope as cs
 from composcope.factors import Factor, latent_grid
 from composcope.verdict import KINDS, NOT_LEARNED
 from composcope.verdict import judge as judge_images
@@ -188,3 +189,21 @@ def test_weights_from_the_gram_matrix_are_the_nonnegative_least_squares(seed, re
 
 def test_an_empty_dictionary_image_gets_no_weight():
     assert nonnegative_weights(torch.zeros(2, 2), torch.zeros(2)).tolist() == [0, 0]
+
+
+def test_a_brightness_that_is_slightly_off_is_not_a_superposition():
+    """Images that differ in brightness alone are multiples of each other: together they would fit any brightness."""
+    task = cs.BumpTask(10, brightness=(0.25, 0.5, 0.75, 1.0))
+    latents = task.grid()
+    truth = task.foreground(task.render(latents))
+    heldout = cs.Square(3, 6).contains(latents)
+    off = 1 + 0.1 * (2 * torch.rand(len(truth), 1, 1, 1, generator=torch.Generator().manual_seed(0)) - 1)
+    verdict = judge_images(off * truth, truth, latents, heldout, task.factors)
+    assert verdict.kind == "composes"
+    assert verdict.seen_shares["composer"] > 0.9
+    neighbours = truth.clone()
+    for row in heldout.nonzero()[:, 0].tolist():  # the sum of the nearest seen places, which is a superposition
+        beside = ~heldout & (latents[:, 1:] == latents[row, 1:]).all(1)
+        nearest = (latents[beside, 0] - latents[row, 0]).abs().topk(2, largest=False).indices
+        neighbours[row] = truth[beside][nearest].sum(0) / 2
+    assert judge_images(neighbours, truth, latents, heldout, task.factors).kind in ("superposes", "repeats")
