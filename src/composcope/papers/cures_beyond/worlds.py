@@ -31,8 +31,8 @@ QUICK = (
     ),
     World(
         SPRITES,
-        SpriteTask(16, x=tuple(range(4, 12)), y=tuple(range(4, 12)), shapes=SHAPES[:3], scales=(2.5,)),
-        Box({"x": (6, 9), "y": (6, 9)}),
+        SpriteTask(16, x=tuple(range(3, 13)), y=tuple(range(3, 13)), shapes=SHAPES[:3], scales=(2.25,)),
+        Box({"x": (5, 10), "y": (5, 10)}),
     ),
     World(
         SCALES,
