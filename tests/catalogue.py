@@ -5,7 +5,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -61,9 +61,22 @@ TASKS = [
     cs.BumpTask(8, brightness=(0.25, 0.5, 1.0)),
     cs.RotationTask(angles=6),
     cs.RotationTask(digits=(1, 4), angles=6),
+    cs.BumpTask(8, brightness=(0.5, 1.0), absent="mean"),
+    cs.RotationTask(digits=(1, 4), angles=6, side=14, absent="max"),
+    cs.SpriteTask(16, x=(4, 6, 8, 10), y=(5, 7, 9), shapes=("square", "disc", "heart"), scales=(3,)),
+    cs.SpriteTask(
+        16,
+        shapes=("triangle", "dome"),
+        scales=(3, 5),
+        rotations=(0, 45, 90),
+        colours=("red", "blue"),
+        polarity="bright",
+        absent="mean",
+    ),
     table(),
     table("dark"),
-    cs.DSprites(str(public("dsprites.npz")), {"scale": [0.5]}),
+    replace(table(), absent="max"),
+    cs.DSprites(str(public("dsprites.npz")), {"scale": [0.5]}, absent="mean"),
     cs.Shapes3D(str(public("3dshapes.h5"))),
     cs.MPI3D(
         str(public("mpi3d.npz")),
@@ -87,6 +100,9 @@ HOLDOUTS = [
     cs.Square(0, 4) & cs.Interval("y", 1, 6, closed="left"),
     ~cs.Square(1, 6),
     cs.Combinations([(3, 3), (4, 2)]),
+    cs.Orthotope([{"x": "2..5", "y": [0, 1]}, {"y": 7, "x": 3}]),
+    cs.Pairs({"x": "2..4", "y": [1, 6]}),
+    cs.Cells(0.3, seed=5),
 ]
 
 CODINGS = [
@@ -115,6 +131,12 @@ DECODERS = [
     cs.LowRank(channels=3),
     cs.Pixelwise(depth=2, width=8),
     cs.Transformer(depth=1, width=8, heads=2),
+    cs.SpatialBroadcast(depth=2, width=8),
+    cs.Additive(cs.MLP(depth=1, width=8)),
+    cs.Product(cs.MLP(depth=1, width=8)),
+    cs.Product(cs.CNN(depth=1, width=4), polarity="bright"),
+    cs.FlowMatching(width=4, steps=3),
+    cs.FlowMatching(width=4, steps=3, coordinates=True, noise=7),
     cs.ImageEncoder(width=4),
     cs.Autoencoder(cs.MLP(depth=1, width=8), width=4),
 ]
@@ -126,9 +148,11 @@ SAMPLINGS = [
     cs.Stripes(),
     cs.Stripes(stripes=5, bumps=7),
     cs.Stripes(fraction=0.5),
+    cs.Stripes(subsets="all but one"),
+    cs.Stripes(stripes=9, bumps=4, subsets="all proper subsets"),
 ]
 
-PENALTIES = [cs.Entropy(0.2), cs.Variance()]
+PENALTIES = [cs.Entropy(0.2), cs.Variance(), cs.Consistency(0.02), cs.Interaction(points=3)]
 
 ROLES = {
     cs.Task: TASKS,
@@ -146,7 +170,7 @@ def label(value: object) -> str:
     if isinstance(value, Coding):
         value = value.encoding
     if isinstance(value, cs.TableTask):
-        return f"table-{value.polarity}"
+        return f"table-{value.polarity}-{value.absent}"
     if not hasattr(value, "kind"):
         return str(value)
     return re.sub("'[^']*/", "'", repr(value)).replace(" ", "")[:60]  # without the folders of temporary files

@@ -1,6 +1,7 @@
 """Properties that every component must have, tested over the whole catalogue."""
 
 import functools
+import itertools
 import json
 import random
 import tomllib
@@ -279,7 +280,9 @@ def test_blank_images_have_no_foreground(task):
 def test_locating_undoes_rendering(task):
     grid = task.grid()
     columns = [[factor.name for factor in task.factors].index(name) for name in task.positions]
-    assert (task.locate(task.render(grid)) - grid[:, columns]).abs().max() < 0.02
+    # A shape's centre of mass moves a little with the pixels that its edge falls on.
+    close = 0.02 if isinstance(task, cs.BumpTask) else 0.05
+    assert (task.locate(task.render(grid)) - grid[:, columns]).abs().max() < close
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if not task.positions], ids=label)
@@ -294,6 +297,17 @@ def test_draws_are_the_same_for_the_same_seed(task):
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
     assert task.render(draws[0]).isfinite().all()
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if getattr(task, "absent", "") in ("max", "mean")], ids=label)
+def test_absent_factors_are_drawn_over_all_of_their_values(task):
+    grid, images = task.grid(), task.foreground(task.render(task.grid()))
+    for gone in itertools.product([False, True], repeat=len(task.factors)):
+        some = grid[[0, len(grid) // 2, -1]].masked_fill(torch.tensor(gone), torch.nan)
+        for latents, drawn in zip(some, task.foreground(task.render(some)), strict=True):
+            agree = ((grid == latents) | latents.isnan()).all(1)
+            expected = images[agree].amax(0) if task.absent == "max" else images[agree].mean(0)
+            torch.testing.assert_close(drawn, expected, atol=1e-5, rtol=0)
 
 
 # Decoders
@@ -415,12 +429,25 @@ def test_example_latents_have_every_pattern_of_absence(sampling, rng):
     assert patterns <= {tuple(row) for row in sampling.example_latents(task).isnan().tolist()}
 
 
+def training_data():
+    """What a penalty is given for an 8 x 8 bump task with a square held out."""
+    task, parts = cs.BumpTask(8), cs.split(cs.BumpTask(8), cs.Square(2, 5))
+    codes, heldout = (cs.OneHot().encode(latents, task.factors) for latents in (parts.seen, parts.heldout))
+    return cs.TrainingData(codes, task.render(parts.seen), heldout, (8, 8), torch.Generator().manual_seed(0))
+
+
+def lowrank():
+    with seeded(0, "test"):
+        return cs.LowRank(rank=2).build((8, 8), (1, 8, 8))
+
+
 @pytest.mark.parametrize("penalty", PENALTIES, ids=label)
 def test_penalty_is_a_finite_scalar_with_gradients(penalty):
-    module = built(cs.LowRank(rank=2), (1, 8, 8))
+    module = lowrank()
     for parameter in module.parameters():  # equal weights are a stationary point of the entropy
         parameter.data *= torch.linspace(0.5, 1.5, parameter.numel()).reshape(parameter.shape)
-    loss = penalty.loss(module)
+    data = training_data()
+    loss = penalty.start(data)(module, cs.Batch(data.codes[:8], data.images[:8], None))
     loss.backward()
     assert loss.ndim == 0
     assert loss.isfinite()
@@ -428,9 +455,22 @@ def test_penalty_is_a_finite_scalar_with_gradients(penalty):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=label)
+def test_penalty_is_proportional_to_its_weight(penalty):
+    module, data = lowrank(), training_data()
+    batch = cs.Batch(data.codes[:8], data.images[:8], None)
+    losses = [
+        replace(penalty, weight=weight).start(training_data())(module, batch).item() for weight in (0.0, 1.0, 2.0)
+    ]
+    assert losses[0] == 0
+    assert losses[2] == pytest.approx(2 * losses[1])
+    assert losses[1] > 0
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=label)
 def test_penalty_refuses_a_decoder_that_it_cannot_act_on(penalty):
-    with pytest.raises(ValueError, match="MLP"):
-        penalty.check(cs.MLP())
+    unfit = cs.MLP() if penalty.kind in ("entropy", "variance") else cs.ImageEncoder()
+    with pytest.raises(ValueError, match=type(unfit).__name__):
+        penalty.check(unfit)
 
 
 # Specs
@@ -444,7 +484,7 @@ def random_combinations(count=160):
         task, holdout, coding = rng.choice(TASKS), rng.choice(HOLDOUTS), rng.choice(CODINGS)
         parts = {"decoder": rng.choice(DECODERS), "sampling": rng.choice(SAMPLINGS), "seed": rng.randrange(2**40)}
         training = rng.choice([cs.Training(), cs.Training(steps=7, l1=0.1, snapshots=(2, 5), schedule="cosine")])
-        penalties = tuple(PENALTIES[: rng.randrange(3)]) if parts["decoder"].embeds else ()
+        penalties = tuple(PENALTIES[: rng.randrange(5)]) if parts["decoder"].embeds else ()
         try:
             specs.append(cs.Spec(task, holdout, coding.encoding, **parts, training=training, penalties=penalties))
         except ValidationError:
@@ -472,7 +512,8 @@ def test_different_specs_have_different_ids():
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=label)
 def test_every_decoder_completes_a_run(decoder, tiny_spec, store):
-    spec = replace(tiny_spec, decoder=decoder, training=cs.Training(steps=2))
+    task = cs.BumpTask(8, polarity=decoder.polarity or "dark")
+    spec = replace(tiny_spec, task=task, decoder=decoder, training=cs.Training(steps=2))
     result = cs.run(spec, store)
     assert result.measures["error"]
     assert all(value is None or value >= 0 for value in result.measures["error"].values())

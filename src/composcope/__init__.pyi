@@ -1,10 +1,13 @@
 from .components import register
 from .decoders.base import Decoder
 from .decoders.cnn import CNN
+from .decoders.flow_matching import FlowMatching
 from .decoders.image_encoder import Autoencoder, ImageEncoder
 from .decoders.lowrank import LowRank
 from .decoders.mlp import MLP
+from .decoders.per_factor import Additive, Product
 from .decoders.pixelwise import Pixelwise
+from .decoders.spatial_broadcast import SpatialBroadcast
 from .decoders.transformer import Transformer
 from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
@@ -12,12 +15,13 @@ from .errors import BadInput, ComposcopeError, RunFailed
 from .experiments.executor import run_all
 from .experiments.resources import Resources
 from .experiments.run import Result, Run, run
-from .experiments.spec import NotComposition, Spec
+from .experiments.spec import LeakedImages, NotComposition, Spec
 from .experiments.store import Store
 from .experiments.sweep import Sweep
 from .factors import Factor
 from .holdouts import (
     Box,
+    Cells,
     Combinations,
     Complement,
     Corner,
@@ -26,6 +30,8 @@ from .holdouts import (
     Intersection,
     Interval,
     Nothing,
+    Orthotope,
+    Pairs,
     Split,
     Square,
     Union,
@@ -33,7 +39,10 @@ from .holdouts import (
     split,
 )
 from .monitor import Moment, Monitor
-from .penalties import Entropy, Penalty, Variance
+from .penalties.base import Batch, Penalty, TrainingData
+from .penalties.consistency import Consistency
+from .penalties.embeddings import Entropy, Variance
+from .penalties.interaction import Interaction
 from .report.diagnosis_page import write_diagnosis_page
 from .sampling import Draws, Everything, Sampling, Stripes
 from .study.claim import Claim, Part
@@ -48,6 +57,7 @@ from .tasks.base import Task
 from .tasks.bump import BumpTask
 from .tasks.public import MPI3D, DSprites, Shapes3D
 from .tasks.rotation import RotationTask
+from .tasks.sprites import SpriteTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
 
@@ -55,16 +65,20 @@ __all__ = [
     "CNN",
     "MLP",
     "MPI3D",
+    "Additive",
     "Autoencoder",
     "BadInput",
+    "Batch",
     "Box",
     "Bump",
     "BumpTask",
+    "Cells",
     "Circle",
     "Claim",
     "Combinations",
     "Complement",
     "ComposcopeError",
+    "Consistency",
     "Corner",
     "Cross",
     "DSprites",
@@ -76,11 +90,14 @@ __all__ = [
     "Everything",
     "Evidence",
     "Factor",
+    "FlowMatching",
     "Headline",
     "Holdout",
     "ImageEncoder",
+    "Interaction",
     "Intersection",
     "Interval",
+    "LeakedImages",
     "Ledger",
     "LowRank",
     "Moment",
@@ -88,6 +105,8 @@ __all__ = [
     "NotComposition",
     "Nothing",
     "OneHot",
+    "Orthotope",
+    "Pairs",
     "Panel",
     "Part",
     "Penalty",
@@ -95,6 +114,7 @@ __all__ = [
     "Pixelwise",
     "Positional",
     "Preset",
+    "Product",
     "Rate",
     "Reproduction",
     "Resources",
@@ -105,8 +125,10 @@ __all__ = [
     "RunFailed",
     "Sampling",
     "Shapes3D",
+    "SpatialBroadcast",
     "Spec",
     "Split",
+    "SpriteTask",
     "Square",
     "Store",
     "Stripes",
@@ -117,6 +139,7 @@ __all__ = [
     "Thermometer",
     "Trained",
     "Training",
+    "TrainingData",
     "Transformer",
     "Union",
     "Variance",

@@ -1,15 +1,20 @@
 """Task and split -> the latents of the training set."""
 
+import itertools
 from abc import abstractmethod
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 import torch
+from jaxtyping import Float
 from pydantic import Field
+from torch import Tensor
 
 from composcope.components import Component, register
 from composcope.errors import BadInput
 from composcope.factors import Latents
 from composcope.holdouts import Holdout, split
+from composcope.holdouts.numbering import numbers, value_indices
 from composcope.tasks.base import Task
 
 # More samples than fit into memory as images.
@@ -76,8 +81,10 @@ class Everything(Sampling):
 class Stripes(Sampling):
     """The paper's data cure: every factor value alone, with the other factors absent, plus some seen combinations.
 
-    - `stripes`: number of single-factor samples, chosen at random; all by default (2N for an N x N bump task).
+    - `stripes`: number of samples with absent factors, chosen at random; all by default (2N for an N x N bump task).
     - `bumps`: number of distinct seen combinations to add; or `fraction`: the fraction of them to add.
+    - `subsets`: which factors are present in those samples: each "single" one, "all but one", or "all proper subsets".
+      Values of two or more factors are shown together only if some seen combination has them together.
 
     >>> from composcope.holdouts import Square
     >>> from composcope.tasks.bump import BumpTask
@@ -88,6 +95,7 @@ class Stripes(Sampling):
     stripes: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
     bumps: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
+    subsets: Literal["single", "all but one", "all proper subsets"] = "single"
 
     def __post_init__(self) -> None:
         if self.bumps is not None and self.fraction is not None:
@@ -96,24 +104,59 @@ class Stripes(Sampling):
             raise ValueError("stripes = 0 without bumps or fraction leaves nothing to train on")
 
     def check(self, task: Task, holdout: Holdout) -> None:
-        if len(task.factors) < 2:
-            raise ValueError(f"a stripe leaves out a factor, and {task.kind} has only {task.factors[0].name!r}")
-        stripes, seen = len(single_values(task)), len(split(task, holdout).seen)
-        if self.stripes is not None and self.stripes > stripes:
-            raise ValueError(f"stripes = {self.stripes}: there are only {stripes}, one per factor value")
-        if self.bumps is not None and self.bumps > seen:
-            raise ValueError(f"bumps = {self.bumps}: there are only {seen} seen combinations")
+        self._available(task, holdout)
 
     def example_latents(self, task: Task) -> Latents:
-        return torch.cat([single_values(task), task.grid()[:1]])
+        grid = task.grid()
+        if self.subsets == "single":
+            return torch.cat([single_values(task), grid[:1]])
+        both_ends = grid[[0, -1]]
+        return torch.cat([*(projected(both_ends, present) for present in self._present(task)), grid[:1]])
+
+    def _present(self, task: Task) -> list[tuple[int, ...]]:
+        """The columns of the factors that are present together, the fewest first."""
+        count = len(task.factors)
+        sizes = {"single": [1], "all but one": [count - 1], "all proper subsets": range(1, count)}[self.subsets]
+        return [present for size in sizes for present in itertools.combinations(range(count), size)]
+
+    def _available(
+        self, task: Task, holdout: Holdout
+    ) -> tuple[Float[Tensor, "stripes factors"], Float[Tensor, "seen factors"]]:
+        """All samples with absent factors, and all seen combinations, if there are as many as are asked for."""
+        if len(task.factors) < 2:
+            raise ValueError(f"a stripe leaves out a factor, and {task.kind} has only {task.factors[0].name!r}")
+        seen, present = split(task, holdout).seen, self._present(task)
+        alone = [single_values(task)] if len(present[0]) == 1 else []
+        stripes = torch.cat([*alone, *(projected(seen, columns) for columns in present if len(columns) > 1)])
+        if self.stripes is not None and self.stripes > len(stripes):
+            which = "one per factor value" if self.subsets == "single" else f"for {self.subsets}"
+            raise ValueError(f"stripes = {self.stripes}: there are only {len(stripes)}, {which}")
+        if self.bumps is not None and self.bumps > len(seen):
+            raise ValueError(f"bumps = {self.bumps}: there are only {len(seen)} seen combinations")
+        return stripes, seen
 
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents:
-        self.check(task, holdout)
-        stripes, seen = single_values(task), split(task, holdout).seen
+        stripes, seen = self._available(task, holdout)
         if self.stripes is not None:
             stripes = stripes[torch.randperm(len(stripes), generator=rng)[: self.stripes].sort().values]
         bumps = round(self.fraction * len(seen)) if self.fraction is not None else self.bumps or 0
         return torch.cat([stripes, seen[torch.randperm(len(seen), generator=rng)[:bumps]]])
+
+
+def projected(latents: Latents, present: Sequence[int]) -> Float[Tensor, "distinct factors"]:
+    """The distinct combinations of the values in these columns, in their order, with the other factors absent.
+
+    >>> projected(torch.tensor([[0.0, 1.0, 5.0], [0.0, 2.0, 5.0], [0.0, 2.0, 6.0]]), [0, 1])
+    tensor([[0., 1., nan],
+            [0., 2., nan]])
+    """
+    indices, sizes = value_indices(latents)
+    number = numbers(indices, sizes, present).unique(return_inverse=True)[1]
+    # Rows of the same number have the same values in these columns, so any of them will do.
+    rows = torch.zeros(int(number.max()) + 1, dtype=torch.long).scatter_(0, number, torch.arange(len(latents)))
+    some = torch.full((len(rows), latents.shape[1]), torch.nan)
+    some[:, present] = latents[rows][:, present]
+    return some
 
 
 def single_values(task: Task) -> Latents:

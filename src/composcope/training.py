@@ -1,9 +1,9 @@
-"""Train a module on in-memory inputs and targets: AdamW on the mean squared error."""
+"""Train a module on in-memory inputs and targets: AdamW on the mean squared error, or on another loss."""
 
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import torch
@@ -16,11 +16,13 @@ from torch.optim.adamw import adamw
 from composcope.components import CONFIG, Listed
 from composcope.errors import RunFailed
 from composcope.fastconv import prepare
-from composcope.penalties import Penalty
+from composcope.penalties import Batch, Penalty, TrainingData
 from composcope.randomness import generator, seeded
 
 Weights = dict[str, Tensor]
 OnStep = Callable[[int, nn.Module], None]
+Loss = Callable[[nn.Module, Tensor, Tensor, torch.Generator], Tensor]
+"""The loss of one step: of a module, its inputs and targets, with a source of random numbers."""
 OnEpoch = Callable[[Mapping[str, float], nn.Module], None]
 
 # Training has diverged when an epoch's mean loss exceeds this multiple of the targets' mean square (at least 1, so that
@@ -90,32 +92,54 @@ def train(
     device: str | torch.device = "cpu",
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
+    loss: Loss | None = None,
+    data: TrainingData | None = None,
 ) -> Trained:
     """Train the module in place and set it to eval mode; the same seed gives the same weights.
 
     `on_step(step, module)` is called after every step, `on_epoch(row, module)` with every row of the curve.
+
+    - `loss`: takes the place of the error set by `settings`, as `Decoder.loss` does.
+    - `data`: what penalties may know; by default the inputs are codes of one factor, the targets images, and nothing
+      is withheld. It has one row per input.
     """
     if torch.device(device).type == "cpu":
         prepare(module)
     start = time.perf_counter()
     module.to(device).train()
     inputs, targets = inputs.to(device), targets.to(device)
+    data = data or TrainingData(inputs, targets, inputs[:0], (inputs.shape[1:].numel(),), generator(seed, "penalties"))
+    codes, images, withheld = (part.to(device) for part in (data.codes, data.images, data.heldout_codes))
     ceiling = DIVERGED * max(targets.square().mean().item(), 1.0)
     total = settings.total_steps(len(inputs))
     optimizer = AdamW(module.parameters(), settings.weight_decay)
     rng, curve, snapshots, step, epoch = generator(seed, "batches"), [], {}, 0, 0
+    loss_rng = generator(seed, "loss")
     with seeded(seed, "training"):
+        known = replace(data, codes=codes, images=images, heldout_codes=withheld)
+        terms = [
+            penalty.start(replace(known, rng=generator(seed, f"penalty {index}")))
+            for index, penalty in enumerate(penalties)
+        ]
         while step < total:
             epoch += 1
             losses, added = torch.zeros((), device=device), torch.zeros((), device=device)
             before = step
             for batch in torch.randperm(len(inputs), generator=rng).to(device).split(settings.batch)[: total - step]:
                 optimizer.zero_grad()
-                loss = _loss(module(inputs.index_select(0, batch)), targets.index_select(0, batch), settings.l1)
-                extra = [penalty.loss(module) for penalty in penalties]
-                sum(extra, loss).backward()
+                given, wanted, outputs = inputs.index_select(0, batch), targets.index_select(0, batch), None
+                if loss is None:
+                    outputs = module(given)
+                    error = _error(outputs, wanted, settings.l1)
+                else:
+                    error = loss(module, given, wanted, loss_rng)
+                extra = []
+                if terms:
+                    samples = Batch(codes.index_select(0, batch), images.index_select(0, batch), outputs)
+                    extra = [term(module, samples) for term in terms]
+                sum(extra, error).backward()
                 optimizer.step(_rate(settings, step / total))
-                losses += loss.detach()
+                losses += error.detach()
                 if extra:
                     added += sum(term.detach() for term in extra)
                 step += 1
@@ -142,11 +166,11 @@ def weights_of(module: nn.Module) -> Weights:
     return {name: value.detach().cpu().clone().contiguous() for name, value in module.state_dict().items()}
 
 
-def _loss(outputs: Tensor, targets: Tensor, l1: float) -> Tensor:
+def _error(outputs: Tensor, targets: Tensor, l1: float) -> Tensor:
     if outputs.shape != targets.shape:
         raise RunFailed(f"the module gives {tuple(outputs.shape)} where the targets are {tuple(targets.shape)}")
-    loss = nn.functional.mse_loss(outputs, targets)
-    return loss + l1 * nn.functional.l1_loss(outputs, targets) if l1 else loss
+    error = nn.functional.mse_loss(outputs, targets)
+    return error + l1 * nn.functional.l1_loss(outputs, targets) if l1 else error
 
 
 def _rate(settings: Training, progress: float) -> float:

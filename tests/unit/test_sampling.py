@@ -100,3 +100,45 @@ class WithNewName(Base):
 def test_example_latents_may_be_overridden_under_either_name(cls):
     for latents in (cls().example_latents(TASK), cls().sorts(TASK)):
         assert latents.isnan().all(1).tolist() == [False] * 5 + [True]
+
+
+BRIGHT = cs.BumpTask(8, brightness=(0.5, 1.0))
+
+
+def present(latents):
+    """How many samples have which factors."""
+    patterns, counts = (~latents.isnan()).unique(dim=0, return_counts=True)
+    return {tuple(pattern): count for pattern, count in zip(patterns.int().tolist(), counts.tolist(), strict=True)}
+
+
+def test_all_but_one_factor_is_present_and_nothing_unseen_is_shown_together(rng):
+    sample = cs.Stripes(subsets="all but one").sample(BRIGHT, HOLE, rng)
+    assert present(sample) == {(0, 1, 1): 16, (1, 0, 1): 16, (1, 1, 0): 64 - 16}
+    assert not HOLE.contains(sample).any()
+
+
+def test_all_proper_subsets_of_three_factors(rng):
+    sample = cs.Stripes(subsets="all proper subsets", bumps=3).sample(BRIGHT, HOLE, rng)
+    two = {(0, 1, 1): 16, (1, 0, 1): 16, (1, 1, 0): 48}
+    assert present(sample) == {(1, 0, 0): 8, (0, 1, 0): 8, (0, 0, 1): 2, **two, (1, 1, 1): 3}
+    assert len(sample.nan_to_num(-1).unique(dim=0)) == len(sample)
+
+
+@pytest.mark.parametrize("subsets", ["all but one", "all proper subsets"])
+def test_of_two_factors_all_subsets_are_single(subsets):
+    first, second = (
+        cs.Stripes(bumps=5, subsets=kind).sample(TASK, HOLE, torch.Generator().manual_seed(1))
+        for kind in ("single", subsets)
+    )
+    torch.testing.assert_close(first, second, equal_nan=True)
+
+
+def test_a_whole_value_that_is_held_out_is_shown_alone_but_not_with_others(rng):
+    sample = cs.Stripes(subsets="all proper subsets").sample(BRIGHT, cs.Interval("x", 3, 4), rng)
+    with_x = sample[(sample[:, 0] == 3) | (sample[:, 0] == 4)]
+    assert present(with_x) == {(1, 0, 0): 2}
+
+
+def test_more_subsets_than_there_are_are_refused():
+    with pytest.raises(ValueError, match="there are only 98, for all proper subsets"):
+        cs.Stripes(stripes=99, subsets="all proper subsets").check(BRIGHT, HOLE)

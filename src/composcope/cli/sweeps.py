@@ -98,7 +98,7 @@ def sweep(
         print_costs(todo, plan.varied, kernels, workers)
         return
     folder = out or target.folder / "summaries"
-    _warn_of_extrapolation(todo)
+    _warn_of_splits(todo)
     with engine_options(dask, gather, resource, time_limit, workers) as engine:
         run_with_progress(todo, target, workers, plugin or [], kernels, title=sweep.name, engine=engine)
     if not todo and is_summary_of(folder / f"{sweep.stem}.csv", len(specs)):
@@ -241,8 +241,8 @@ def time_left(seconds: float, runs: int, workers: int | None) -> str:
     return f"about {duration(seconds / parallel)} with {crew} workers, from timing a few steps of each network"
 
 
-def _warn_of_extrapolation(specs: "Sequence[Spec]") -> None:
+def _warn_of_splits(specs: "Sequence[Spec]") -> None:
     from composcope.experiments.spec import warn_unless_composition
 
-    for spec in {(spec.task, spec.holdout): spec for spec in specs}.values():
+    for spec in {(spec.task, spec.holdout, spec.sampling): spec for spec in specs}.values():
         warn_unless_composition(spec)

@@ -1,8 +1,9 @@
 """The decoder role: a recipe that builds a module from code sizes and an image shape."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -24,10 +25,12 @@ class Decoder(Component):
 
     - `embeds`: whether the module has embeddings of factor values, which some penalties act on.
     - `draws`: whether the trained module draws images; a control that only reads them does not.
+    - `polarity`: "dark" or "bright" if the module can draw only dark or only bright objects, None if it draws both.
     """
 
     embeds: ClassVar[bool] = False
     draws: ClassVar[bool] = True
+    polarity: Literal["dark", "bright"] | None = None
 
     @abstractmethod
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Module: ...
@@ -39,6 +42,23 @@ class Decoder(Component):
         """Training inputs and targets: codes and images, except for controls that read images."""
         return codes, images
 
+    def loss(self, module: nn.Module, codes: Codes, images: Images, rng: torch.Generator) -> Float[Tensor, ""]:
+        """The loss of one training step; by default the mean squared error of the module's outputs.
+
+        A decoder that is trained otherwise overrides it. Its random numbers come from `rng`.
+        """
+        return nn.functional.mse_loss(module(codes), images)
+
+    @property
+    def has_own_loss(self) -> bool:
+        """Whether it is trained by a loss of its own."""
+        return type(self).loss is not Decoder.loss
+
+    @property
+    def draws_codes(self) -> bool:
+        """Whether the module itself maps codes to images, as all but the controls that are given images do."""
+        return self.draws and type(self).pairs is Decoder.pairs
+
     def drawer(self, module: nn.Module) -> nn.Module | None:
         """The part of the trained module that maps codes to images, or None if there is none."""
         return module
@@ -46,6 +66,14 @@ class Decoder(Component):
     def reader(self, module: nn.Module) -> nn.Module | None:
         """The part of the trained module that maps images to codes, or None if there is none."""
         return None
+
+
+def check_network(decoder: Decoder) -> None:
+    """Raise ValueError unless the decoder can be a part of another: from codes to images, by the ordinary loss."""
+    if not decoder.draws_codes:
+        raise ValueError(f"{decoder}: must take codes as input, and this one takes images")
+    if decoder.has_own_loss:
+        raise ValueError(f"{decoder}: must be trained by the mean squared error, and this one has its own loss")
 
 
 def init_as_transposed(conv: nn.Module) -> None:

@@ -1,7 +1,7 @@
 """Controls that read images: the reverse map, and an autoencoder whose bottleneck is the code."""
 
 from collections import OrderedDict
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import MOST_WIDTH, Codes, Decoder, Images, ImageShape
+from composcope.decoders.base import MOST_WIDTH, Codes, Decoder, Images, ImageShape, check_network
 
 
 @register("image_encoder")
@@ -50,12 +50,15 @@ class Autoencoder(Decoder):
     width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 32
 
     def __post_init__(self) -> None:
-        if isinstance(self.decoder, ImageEncoder | Autoencoder):
-            raise ValueError(f"decoder = {self.decoder}: must take codes as input, and this one takes images")
+        check_network(self.decoder)
 
     @property
     def embeds(self) -> bool:  # type: ignore[override]
         return self.decoder.embeds
+
+    @property
+    def polarity(self) -> Literal["dark", "bright"] | None:  # type: ignore[override]
+        return self.decoder.polarity
 
     def check(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> None:
         self.decoder.check(code_sizes, image_shape)

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from composcope.diagnosis.wording import headline, score_text
 from composcope.display import block, images, line, table
-from composcope.holdouts import split
 
 if TYPE_CHECKING:
     from composcope.experiments.run import Run
@@ -16,8 +15,7 @@ SHOWN = 6  # images in a row
 def spec_html(spec: "Spec") -> str:
     """The parts of a spec, and what its split proves."""
     rows = [(name, repr(getattr(spec, name))) for name in spec.__dataclass_fields__ if getattr(spec, name) != ()]
-    certificate = split(spec.task, spec.holdout).certificate
-    return block(line(f"Spec {spec.run_id}", strong=True), table(["", ""], rows), line(f"split: {certificate}"))
+    return block(line(f"Spec {spec.run_id}", strong=True), table(["", ""], rows), line(f"split: {spec.certificate}"))
 
 
 def run_html(run: "Run") -> str:

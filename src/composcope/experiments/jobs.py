@@ -18,7 +18,7 @@ from composcope.experiments.diagnose_runs import measure_run
 from composcope.experiments.machine import provenance_of, using_threads
 from composcope.experiments.plugins import load_plugin
 from composcope.experiments.run import run_with_lease
-from composcope.experiments.spec import RESULTS_VERSION, NotComposition, Spec
+from composcope.experiments.spec import RESULTS_VERSION, LeakedImages, NotComposition, Spec
 from composcope.experiments.store import Store
 from composcope.experiments.time_limit import TimeLimit
 from composcope.fastconv import Mode, keep_memory
@@ -104,7 +104,8 @@ def work(job: Job, settings: Settings) -> Ended:
         return Ended(job.run_id, "stop", f"worker on {platform.node()}: {error}")
     keep_memory()
     with _turn, warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotComposition)  # the driver has warned already
+        for category in (NotComposition, LeakedImages):
+            warnings.simplefilter("ignore", category)  # the driver has warned already
         if settings.folder is not None:
             return _attempt(job, settings, settings.folder)
         with tempfile.TemporaryDirectory(prefix="composcope-") as folder:

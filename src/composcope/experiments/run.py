@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,11 +17,13 @@ from composcope.diagnosis.superposition import code_columns, parts_alone
 from composcope.errors import BadInput, CannotStore, RunFailed
 from composcope.experiments.checked_files import Damaged, TooNew
 from composcope.experiments.machine import provenance_of, usable_device, using_threads
-from composcope.experiments.spec import Spec, warn_unless_composition
+from composcope.experiments.measure_files import DIAGNOSIS_VERSION
+from composcope.experiments.spec import Spec, training_latents, warn_unless_composition
 from composcope.experiments.store import Store
 from composcope.factors import Latents
 from composcope.fastconv import Mode, used, using
 from composcope.holdouts import Split, split
+from composcope.penalties import TrainingData
 from composcope.randomness import generator, seeded
 from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, Weights, train
@@ -34,6 +37,8 @@ log = logging.getLogger(__name__)
 
 # Measures made at the end of every run, with the version of their definition.
 VERSIONS = {"error": 2}  # 2: a table's background is learned or given
+# Of the verdict that is stored by itself: that of the diagnosis.
+VERDICT_VERSION = DIAGNOSIS_VERSION
 
 
 class Run:
@@ -195,6 +200,25 @@ class Run:
         return self.measures["error"]
 
     @cached_property
+    def verdict(self) -> Mapping[str, Any]:
+        """The verdict as plain numbers: kind, score, shares, seen_shares, factors and seen_factors; made if missing.
+
+        It takes little more than drawing all images; the diagnosis has it with everything else.
+        """
+        known = {} if self.store is None else self.store.measures(self.run_id, {"verdict": VERDICT_VERSION})
+        if "verdict" in known:
+            return known["verdict"]
+        found = self.diagnose(only="verdict").verdict
+        if found is None:
+            raise BadInput(f"run {self.run_id}: nothing is held out, so there is no verdict")
+        names = ("kind", "score", "shares", "seen_shares", "factors", "seen_factors")
+        values = {name: getattr(found, name) for name in names}
+        if self.store is not None:
+            with suppress(CannotStore) if self.store.read_only else nullcontext():
+                self.store.save_measures(self.run_id, "verdict", VERDICT_VERSION, values)
+        return values
+
+    @cached_property
     def point_errors(self) -> PointErrors:
         """The error at every point of the split: of the images, or of the codes if it draws none."""
         return self._drawing_errors() if self.draws else self._reading_errors()
@@ -226,7 +250,7 @@ class Run:
         """Diagnose the run anew, beside the same network before training; the other options are `cs.diagnose`'s."""
         spec = self.spec
         untrained = drawing_part(spec, build(spec))
-        return diagnose(
+        diagnosis = diagnose(
             self.drawer,
             spec.task,
             spec.holdout,
@@ -239,6 +263,8 @@ class Run:
             # Studies compare the authors' differences with exact derivatives.
             **{"geometry": "both", **options},
         )
+        # A diagnosis knows the split alone; a run also knows what it was trained on.
+        return replace(diagnosis, certificate=str(spec.certificate))
 
     # To look at
 
@@ -337,8 +363,7 @@ def run_with_lease(
     usable = usable_device(device)
     if store is not None and store.has(spec.run_id):
         return load(store, spec.run_id)
-    certificate = str(split(spec.task, spec.holdout).certificate)
-    provenance = {**provenance_of(device, threads), "split": certificate, **(about or {})}
+    provenance = {**provenance_of(device, threads), "split": str(spec.certificate), **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()
@@ -368,11 +393,31 @@ def train_spec(
     spec: Spec, device: str | torch.device = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
 ) -> Trained:
     """task -> holdout -> sampling -> encoding -> decoder -> training."""
-    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
     codes = spec.encoding.encode(latents, spec.task.factors)
     images = spec.task.render(latents)
     inputs, targets = spec.decoder.pairs(codes, images)
-    return train(build(spec), inputs, targets, spec.training, spec.seed, spec.penalties, device, on_step, on_epoch)
+    return train(
+        build(spec),
+        inputs,
+        targets,
+        spec.training,
+        spec.seed,
+        spec.penalties,
+        device,
+        on_step,
+        on_epoch,
+        loss=spec.decoder.loss if spec.decoder.has_own_loss else None,
+        data=_training_data(spec, codes, images) if spec.penalties else None,
+    )
+
+
+def _training_data(spec: Spec, codes: Tensor, images: Images) -> TrainingData:
+    """What penalties may know: the training set and the codes of the withheld combinations, not their images."""
+    factors = spec.task.factors
+    heldout = spec.encoding.encode(split(spec.task, spec.holdout).heldout, factors)
+    rng = generator(spec.seed, "penalties")
+    return TrainingData(codes, images, heldout, spec.encoding.code_sizes(factors), rng)
 
 
 def build(spec: Spec) -> nn.Module:

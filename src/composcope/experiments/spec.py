@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import logging
 import math
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
@@ -21,8 +23,10 @@ from composcope.components import CONFIG, Listed, check_keys, plain
 from composcope.decoders.base import Decoder
 from composcope.encodings import Encoding
 from composcope.errors import BadInput, explain
-from composcope.holdouts import Holdout, split
+from composcope.factors import Latents
+from composcope.holdouts import Certificate, Holdout, certify_training, split
 from composcope.penalties import Penalty
+from composcope.randomness import generator
 from composcope.sampling import Draws, Sampling
 from composcope.tasks.base import Task
 from composcope.training import Training
@@ -30,6 +34,7 @@ from composcope.training import Training
 if TYPE_CHECKING:
     from composcope.experiments.drawing import Axes
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # Raised by hand when the same spec would give other results; part of every run's id.
@@ -49,6 +54,10 @@ def _training(value: Any) -> Any:
 
 class NotComposition(UserWarning):
     """The holdout withholds whole factor values, so the run tests extrapolation."""
+
+
+class LeakedImages(UserWarning):
+    """Training images of absent factors, or of combinations drawn alike, show what is held out."""
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -71,6 +80,7 @@ class Spec:
         _once(_check_encoding, self.task, self.sampling, self.encoding)
         _once(_check_decoder, self.task, self.encoding, self.decoder)
         _once(_check_training, self.task, self.holdout, self.sampling, self.training)
+        _once(_check_loss, self.decoder, self.training)
         for index, penalty in enumerate(self.penalties):
             check_part(f"penalties.{index}", partial(penalty.check, self.decoder))
 
@@ -83,6 +93,11 @@ class Spec:
         identity = {"results": RESULTS_VERSION, "spec": _without_paths(plain(self, defaults=False))}
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the run tests: its split, and whether its training images show what is held out."""
+        return _once(_certified, self.task, self.holdout, self.sampling, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as plain data, ready for JSON or TOML."""
@@ -128,16 +143,31 @@ class Spec:
 
 
 @lru_cache(maxsize=1024)
-def _check_again(check: Callable[..., None], *parts: Any) -> None:
-    check(*parts)
+def _remembered(function: Callable[..., Any], *parts: Any) -> Any:
+    return function(*parts)
 
 
-def _once(check: Callable[..., None], *parts: Any) -> None:
-    """Run a check unless it has passed with the same parts; a check that raises is never remembered."""
+def _once(function: Callable[..., T], *parts: Any) -> T:
+    """Call a function of parts unless it was called with the same parts; what raises is never remembered."""
     try:
-        _check_again(check, *parts)
+        result: T = _remembered(function, *parts)
     except TypeError:  # a user's own component may hold what cannot be hashed
-        check(*parts)
+        result = function(*parts)
+    return result
+
+
+def _certified(task: Task, holdout: Holdout, sampling: Sampling, seed: int) -> Certificate:
+    parts = split(task, holdout)
+    try:
+        return certify_training(task, parts, training_latents(task, holdout, sampling, seed))
+    except Exception as error:  # the run will fail in the same way, and its failure is recorded with it
+        log.debug("training images were not compared with held-out ones: %s", error)
+        return parts.certificate
+
+
+def training_latents(task: Task, holdout: Holdout, sampling: Sampling, seed: int) -> Latents:
+    """What a run of this seed is trained on."""
+    return sampling.sample(task, holdout, generator(seed, "sampling"))
 
 
 def _check_data(task: Task, holdout: Holdout, sampling: Sampling) -> None:
@@ -156,6 +186,16 @@ def _check_encoding(task: Task, sampling: Sampling, encoding: Encoding) -> None:
 
 def _check_decoder(task: Task, encoding: Encoding, decoder: Decoder) -> None:
     check_part("decoder", lambda: decoder.check(encoding.code_sizes(task.factors), task.image_shape))
+    drawn = "dark" if task.dark else "bright"
+    if decoder.polarity not in (None, drawn):
+        raise ValueError(
+            f'decoder: polarity = "{decoder.polarity}", and the task draws {drawn} objects; use polarity = "{drawn}"'
+        )
+
+
+def _check_loss(decoder: Decoder, training: Training) -> None:
+    if decoder.has_own_loss and training.l1:
+        raise ValueError(f"training: l1 = {training.l1:g} is not used by {decoder.kind}, which has its own loss; use 0")
 
 
 def _check_training(task: Task, holdout: Holdout, sampling: Sampling, training: Training) -> None:
@@ -186,10 +226,14 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def warn_unless_composition(spec: Spec) -> None:
-    certificate = split(spec.task, spec.holdout).certificate
-    if not certificate.composition:
+    """Warn if the run does not test composition: it extrapolates, or it is trained on what is held out."""
+    certificate = spec.certificate
+    if certificate.leaks:
+        advice = "withhold other combinations, or draw absent factors in another way"
+        warnings.warn(f"sampling: {certificate.leaks}; {advice}", LeakedImages, stacklevel=2)
+    if certificate.unseen or not (certificate.disjoint and certificate.covers):
         advice = "to test composition, withhold combinations only (square, corner, box)"
-        warnings.warn(f"holdout: {certificate}; {advice}", NotComposition, stacklevel=2)
+        warnings.warn(f"holdout: {replace(certificate, leaks=None)}; {advice}", NotComposition, stacklevel=2)
 
 
 def _check_grid(task: Task) -> None:

@@ -126,7 +126,7 @@ class Interval(Holdout):
         _check_order(self.lo, self.hi)
 
     def contains(self, latents: Latents, factors: Factors = None) -> Mask:
-        value = latents[:, _column(self.factor, (self.factor,), latents, factors)]
+        value = latents[:, named_column(self.factor, (self.factor,), latents, factors)]
         above = value >= self.lo if self.closed in ("both", "left") else value > self.lo
         below = value <= self.hi if self.closed in ("both", "right") else value < self.hi
         return above & below
@@ -157,7 +157,7 @@ class Box(Holdout):
     def contains(self, latents: Latents, factors: Factors = None) -> Mask:
         inside = torch.ones(len(latents), dtype=torch.bool, device=latents.device)
         for name, (lo, hi) in self.bounds.items():
-            value = latents[:, _column(name, tuple(self.bounds), latents, factors)]
+            value = latents[:, named_column(name, tuple(self.bounds), latents, factors)]
             inside &= (value >= lo) & (value <= hi)
         return inside
 
@@ -235,7 +235,7 @@ def _first_two(holdout: Holdout, factors: Sequence[Factor]) -> Sequence[Factor]:
     return factors[:2]
 
 
-def _column(name: str, names: Sequence[str], latents: Latents, factors: Factors) -> int:
+def named_column(name: str, names: Sequence[str], latents: Latents, factors: Factors) -> int:
     """The named factor's column; without `factors`, the holdout's names must match the columns one to one, in order."""
     if factors is not None:
         return column(factors, name)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from composcope.components import Listed, register
 from composcope.factors import Factor, Latents, absent, strictly_increasing
+from composcope.tasks.absence import over_values
 from composcope.tasks.base import Images, Task
 
 Brightness = Annotated[float, Field(gt=0, le=1)]
@@ -23,6 +24,7 @@ class BumpTask(Task):
 
     - `continuous`: training samples have real-valued centres; the grid for measurements stays the integers.
     - `brightness`: the values of a third factor, which multiplies the bump.
+    - `absent`: how an absent factor is drawn: as a "stripe" (above), or as the "max" or "mean" over all of its values.
 
     >>> BumpTask(28).render(torch.tensor([[3.0, 5.0]])).shape
     torch.Size([1, 1, 28, 28])
@@ -35,6 +37,7 @@ class BumpTask(Task):
     brightness: Annotated[
         tuple[Brightness, ...], Listed, Field(max_length=256), AfterValidator(strictly_increasing)
     ] = ()
+    absent: Literal["stripe", "max", "mean"] = "stripe"
 
     positions: ClassVar[tuple[str, ...]] = ("x", "y")
 
@@ -56,6 +59,8 @@ class BumpTask(Task):
         if latents.shape[1] != len(self.factors):
             raise ValueError(f"{self} has {len(self.factors)} factors; latents have shape {tuple(latents.shape)}")
         missing = absent(latents)
+        if self.absent != "stripe" and missing.any():
+            return over_values(self, latents, self.absent)
         # Replace NaN before computing: masking only the result would leave NaN in the gradient (0 * NaN is NaN).
         present = torch.where(missing, 0.0, latents)
         pixels = torch.arange(self.size, dtype=latents.dtype, device=latents.device)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -18,11 +18,14 @@ from pydantic import Field
 from torch import Tensor
 
 from composcope.components import Listed, Named, nearest, register
-from composcope.factors import Factor, Latents
+from composcope.factors import Factor, Latents, absent
+from composcope.tasks.absence import over_values
 from composcope.tasks.background import learned_background
 from composcope.tasks.base import Images, Task
 from composcope.tasks.sources import Npz, Source, opened
 
+# How an absent factor is drawn: as the "max" or "mean" over all of its values that are kept.
+WithAbsent = Literal["refuse", "max", "mean"]
 Keep = Annotated[Mapping[str, Annotated[tuple[float, ...], Listed]], Named]
 # Images from which the background is learned.
 LEARNED_FROM = 64
@@ -32,12 +35,13 @@ class FileTask(Task):
     """Images of a file, one per combination, the last factor varying fastest.
 
     A data set implements `file_factors`, every factor of the file in its order; factors of one value are left out. It
-    declares the three fields and takes `__eq__` and `__hash__` from here: files are equal if their contents are.
+    declares the four fields and takes `__eq__` and `__hash__` from here: files are equal if their contents are.
     """
 
     file: str
     keep: Mapping[str, tuple[float, ...]]
     sha256: str | None
+    absent: WithAbsent
     array: ClassVar[str] = "images"
     white: ClassVar[float] = 255.0
 
@@ -102,6 +106,12 @@ class FileTask(Task):
         return learned_background(self.render(grid[some]))
 
     def render(self, latents: Latents) -> Images:
+        if absent(latents).any():
+            if self.absent == "refuse":
+                raise ValueError(
+                    f"{type(self).__name__} has no image of an absent factor (NaN); use absent='max' or 'mean'"
+                )
+            return over_values(self, latents, self.absent)
         rows = self._rows(latents.cpu())
         distinct, number = rows.unique(return_inverse=True)
         read = torch.from_numpy(self._read(distinct.numpy()))[number]
@@ -135,7 +145,9 @@ class FileTask(Task):
 
     def to_dict(self, defaults: bool = True) -> dict[str, Any]:
         data: dict[str, Any] = {"kind": self.kind, "file": self.file, "sha256": self.checksum}
-        return {**data, "keep": {name: list(values) for name, values in self.keep.items()}} if self.keep else data
+        if self.keep:
+            data["keep"] = {name: list(values) for name, values in self.keep.items()}
+        return data if self.absent == "refuse" else {**data, "absent": self.absent}
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._identity == other._identity
@@ -145,12 +157,12 @@ class FileTask(Task):
 
     @property
     def _identity(self) -> tuple[Any, ...]:
-        return (self.kind, self.checksum, self.factors)
+        return (self.kind, self.checksum, self.factors, self.absent)
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> Self:
-        if set(values) - {"file", "keep", "sha256"} or not isinstance(values.get("file"), str):
-            raise ValueError(f'a {cls.kind} is described by file = "...", and optionally keep and sha256')
+        if set(values) - {"file", "keep", "sha256", "absent"} or not isinstance(values.get("file"), str):
+            raise ValueError(f'a {cls.kind} is described by file = "...", and optionally keep, absent and sha256')
         return cls(**values)
 
 
@@ -171,6 +183,7 @@ class DSprites(FileTask):
     file: str
     keep: Keep = Field(default_factory=dict)
     sha256: str | None = None
+    absent: WithAbsent = "refuse"
     __eq__, __hash__ = FileTask.__eq__, FileTask.__hash__
 
     array: ClassVar[str] = "imgs"
@@ -213,6 +226,7 @@ class Shapes3D(FileTask):
     file: str
     keep: Keep = Field(default_factory=dict)
     sha256: str | None = None
+    absent: WithAbsent = "refuse"
     __eq__, __hash__ = FileTask.__eq__, FileTask.__hash__
 
     shapes: ClassVar[tuple[str, ...]] = ("cube", "cylinder", "sphere", "capsule")
@@ -245,6 +259,7 @@ class MPI3D(FileTask):
     file: str
     keep: Keep = Field(default_factory=dict)
     sha256: str | None = None
+    absent: WithAbsent = "refuse"
     __eq__, __hash__ = FileTask.__eq__, FileTask.__hash__
 
     def file_factors(self, source: Source) -> tuple[Factor, ...]:

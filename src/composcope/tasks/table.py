@@ -17,6 +17,7 @@ from composcope.components import Listed, register
 from composcope.factors import Factor, Latents, absent
 from composcope.files import read_regular
 from composcope.plain import unpack_arrays
+from composcope.tasks.absence import over_values
 from composcope.tasks.background import learned_background
 from composcope.tasks.base import Images, Task
 from composcope.tasks.columns import Columns, latents_of, mean_of_repeats
@@ -52,6 +53,8 @@ class TableTask(Task):
     - `background`: an empty image: one value, one per channel, or a whole image (channels, height, width). By default
       it is learned: for each channel the median of the pixels at the images' borders, which objects seldom cover, or 0
       (dark: 1) or the least (dark: greatest) value, if one of these is within 1 % of the images' range.
+    - `absent`: how an absent factor is drawn: by its row of the table ("listed"), or as the "max" or "mean" over all of
+      its values, whose combinations must then be in the table.
     """
 
     latents: Array
@@ -61,6 +64,7 @@ class TableTask(Task):
     file: str | None = None
     sha256: str | None = None
     background: Array | None = None  # type: ignore[assignment]  # set when the table is made
+    absent: Literal["listed", "max", "mean"] = "listed"
 
     def __post_init__(self) -> None:
         if self.images.ndim == 3:
@@ -129,6 +133,7 @@ class TableTask(Task):
         repeats: Literal["mean"] | None = None,
         polarity: Literal["dark", "bright"] = "bright",
         background: Any = None,
+        absent: Literal["listed", "max", "mean"] = "listed",
     ) -> Self:
         """A table from one column per factor, by name: numbers, or names of categories. A data frame will do.
 
@@ -145,7 +150,7 @@ class TableTask(Task):
         if repeats == "mean" and len(latents) == len(pictures):
             latents, pictures = mean_of_repeats(latents, pictures)
         given = None if background is None else _as_tensor(background)
-        return cls(latents, pictures, found, polarity, background=given)
+        return cls(latents, pictures, found, polarity, background=given, absent=absent)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -162,6 +167,8 @@ class TableTask(Task):
 
     def render(self, latents: Latents) -> Images:
         """The images of these combinations, all of which must be in the table."""
+        if self.absent != "listed" and absent(latents).any():
+            return over_values(self, latents, self.absent)
         keys, order = self._lookup
         requested = self._keys(latents.cpu())
         index = torch.searchsorted(keys, requested).clamp(max=len(keys) - 1)
@@ -214,14 +221,16 @@ class TableTask(Task):
         # The polarity is written even at its default: this dict is hashed into run ids, which must not change.
         identity = {"kind": self.kind, "file": self.file, "sha256": self.sha256, "polarity": self.polarity}
         given = self._given_background
-        return identity if given is None else {**identity, "background": given.tolist()}
+        # These are left out at their defaults, so that run ids from before they existed stay valid.
+        drawn = {} if self.absent == "listed" else {"absent": self.absent}
+        return {**identity, **({} if given is None else {"background": given.tolist()}), **drawn}
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> Self:
-        unknown = set(values) - {"file", "sha256", "polarity", "background"}
+        unknown = set(values) - {"file", "sha256", "polarity", "background", "absent"}
         if unknown or not isinstance(values.get("file"), str):
             raise ValueError(
-                'a table is described by file = "table.npz", and optionally polarity, background and sha256'
+                'a table is described by file = "table.npz", and optionally polarity, background, absent and sha256'
             )
         polarity = values.get("polarity", "bright")
         if polarity not in ("dark", "bright"):
@@ -229,7 +238,10 @@ class TableTask(Task):
         table = cls.load(values["file"], polarity)
         if values.get("sha256", table.sha256) != table.sha256:
             raise ValueError(f"{table.file!r} has changed: sha256 is {table.sha256}, the spec says {values['sha256']}")
-        return table if "background" not in values else replace(table, background=_as_tensor(values["background"]))
+        changes = {name: values[name] for name in ("background", "absent") if name in values}
+        if "background" in changes:
+            changes["background"] = _as_tensor(changes["background"])
+        return replace(table, **changes) if changes else table
 
     def __repr__(self) -> str:
         return f"TableTask({tuple(self.images.shape)}, {self.factors}, {self.polarity!r}, {self.file!r})"
@@ -244,7 +256,7 @@ class TableTask(Task):
     def _content(self) -> tuple[Any, ...]:
         given = self._given_background
         arrays = [self.latents, self.images, *([] if given is None else [given])]
-        return (*(array.numpy().tobytes() for array in arrays), self.factors, self.polarity)
+        return (*(array.numpy().tobytes() for array in arrays), self.factors, self.polarity, self.absent)
 
     def _keys(self, latents: Latents) -> Tensor:
         """One integer per combination: the value indices in mixed radix, with one extra index for an absent factor."""

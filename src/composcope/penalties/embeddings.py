@@ -1,28 +1,13 @@
-"""Terms added to the loss."""
-
-from abc import abstractmethod
-from typing import Annotated
+"""The paper's penalties on low-rank embeddings: entropy of their weights, variance of their vectors."""
 
 import torch
 from jaxtyping import Float
-from pydantic import Field
 from torch import Tensor, nn
 
-from composcope.components import Component, register
+from composcope.components import register
 from composcope.decoders.base import Decoder
 from composcope.decoders.lowrank import embeddings_of
-
-Weight = Annotated[float, Field(ge=0)]
-
-
-class Penalty(Component):
-    """A scalar computed from the module and added to the loss at every step. A custom penalty implements `loss`."""
-
-    @abstractmethod
-    def loss(self, module: nn.Module) -> Float[Tensor, ""]: ...
-
-    def check(self, decoder: Decoder) -> None:
-        """Raise ValueError if the decoder has nothing that the penalty acts on."""
+from composcope.penalties.base import Batch, Penalty, Weight
 
 
 class EmbeddingPenalty(Penalty):
@@ -42,7 +27,7 @@ class Entropy(EmbeddingPenalty):
 
     weight: Weight = 0.1
 
-    def loss(self, module: nn.Module) -> Float[Tensor, ""]:
+    def loss(self, module: nn.Module, batch: Batch | None = None) -> Float[Tensor, ""]:
         # entr(p) = -p ln p is 0 at p = 0, where the product would give NaN.
         entropies = [torch.special.entr(_energy_shares(embedding.weight)).sum() for embedding in embeddings_of(module)]
         return self.weight * torch.stack(entropies).sum()
@@ -57,7 +42,7 @@ class Variance(EmbeddingPenalty):
 
     weight: Weight = 0.01
 
-    def loss(self, module: nn.Module) -> Float[Tensor, ""]:
+    def loss(self, module: nn.Module, batch: Batch | None = None) -> Float[Tensor, ""]:
         variances = [
             vectors.var(2).sum() for embedding in embeddings_of(module) for vectors in (embedding.v, embedding.u)
         ]

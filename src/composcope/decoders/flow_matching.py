@@ -1,0 +1,70 @@
+"""Conditional flow matching: an image is drawn from noise in several steps, each told the code."""
+
+from collections import OrderedDict
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+
+from composcope.components import register
+from composcope.decoders.base import MOST_WIDTH, Codes, Decoder, Images, ImageShape
+from composcope.decoders.cnn import FirstMap
+from composcope.decoders.spatial_broadcast import Broadcast
+from composcope.decoders.unet import UNet
+
+
+@register("flow_matching")
+class FlowMatching(Decoder):
+    """A small U-Net that predicts the image from a mixture of image and noise, its share t, and maps of the code.
+
+    Trained on |U((1 - t) e + t x, t, maps(z)) - x|^2 with noise e and a uniform t. An image is drawn in `steps` Euler
+    steps of dx / dt = (U(x, t, maps(z)) - x) / (1 - t), from noise at t = 0 to the image at t = 1.
+
+    - `width`: channels of the U-Net, and of the maps: every code unit has a learned map of the image's size in each.
+    - `coordinates`: instead of learned maps, the code repeated at every pixel and the pixel's coordinates, as in
+      `SpatialBroadcast`.
+    - `noise`: the seed of the noise that all images are drawn from, so that the same code gives the same image.
+    """
+
+    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 16
+    steps: Annotated[int, Field(ge=1, le=1000)] = 15
+    coordinates: bool = False
+    noise: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
+        units, size = sum(code_sizes), image_shape[1:]
+        maps = Broadcast(*size) if self.coordinates else FirstMap(units, self.width, size)
+        unet = UNet(image_shape[0], units + 2 if self.coordinates else self.width, self.width)
+        noise = torch.randn(1, *image_shape, generator=torch.Generator().manual_seed(self.noise))
+        return nn.Sequential(OrderedDict(maps=maps, image=Sampler(unet, noise, self.steps)))
+
+    def loss(self, module: nn.Module, codes: Codes, images: Images, rng: torch.Generator) -> Float[Tensor, ""]:
+        sampler = module.get_submodule("image")
+        assert isinstance(sampler, Sampler)
+        time = torch.rand(len(images), generator=rng).to(images)
+        noise = torch.randn(images.shape, generator=rng).to(images)
+        share = time[:, None, None, None]
+        predicted = sampler.unet((1 - share) * noise + share * images, time, module.get_submodule("maps")(codes))
+        return nn.functional.mse_loss(predicted, images)
+
+
+class Sampler(nn.Module):
+    """Maps of the code -> an image, in Euler steps from the same noise for every code."""
+
+    noise: Tensor
+
+    def __init__(self, unet: nn.Module, noise: Float[Tensor, "1 channels height width"], steps: int) -> None:
+        super().__init__()
+        self.unet, self.steps = unet, steps
+        # Stored with the weights: another version of PyTorch may draw other numbers from the same seed.
+        self.register_buffer("noise", noise)
+
+    def forward(self, maps: Float[Tensor, "n maps height width"]) -> Images:
+        images = self.noise.expand(len(maps), -1, -1, -1)
+        for step in range(self.steps):
+            time = maps.new_full((len(maps),), step / self.steps)
+            # A step of 1 / steps along (clean - image) / (1 - t), where 1 - t is (steps - step) / steps.
+            images = images + (self.unet(images, time, maps) - images) / (self.steps - step)
+        return images

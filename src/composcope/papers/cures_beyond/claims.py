@@ -1,0 +1,202 @@
+"""What we expected, from trials with other seeds, registered before the runs that judge it."""
+
+from collections.abc import Callable
+
+from composcope.experiments.run import Run
+from composcope.papers.cures_beyond.numbers import behind_position, fully_right, position_right
+from composcope.papers.cures_beyond.plan import Cell, cells
+from composcope.papers.cures_beyond.treatments import CONTROL
+from composcope.papers.cures_beyond.worlds import BRIGHTNESS, BUMPS, DIGITS, SPRITES
+from composcope.study.claim import Claim, Effect, Part
+from composcope.study.effects import by_seed, difference, of_runs
+from composcope.study.evidence import Evidence
+from composcope.study.plan import Plan
+from composcope.study.preset import Preset
+
+SOURCE = "our own question"
+HALF = "half of the images: more are right than wrong, or fewer"
+MOST = "nine of ten"
+MUCH = "a difference that needs no statistics to be seen"
+
+
+Number = Callable[[Run], float | None]
+
+
+def _runs(world: str, treatment: str, number: Number) -> Effect:
+    """One number of every run of a cell; none where a preset does not have the world."""
+    cell = Cell(world, treatment)
+    return lambda evidence: of_runs(cell, number)(evidence) if cell in evidence else {}
+
+
+def _gain(world: str, treatment: str, control: str, number: Number) -> Effect:
+    return difference(Cell(world, treatment), Cell(world, control), number)
+
+
+def _best_of(world: str) -> Effect:
+    """The largest share of any treatment, for seeds that have all of them."""
+
+    def effect(evidence: Evidence) -> dict[int, float]:
+        own = {cell: runs for cell, runs in evidence.items() if isinstance(cell, Cell) and cell.world == world}
+        rows = by_seed(Evidence(evidence.preset, own), fully_right)
+        return {seed: max(row.values()) for seed, row in rows.items()}
+
+    return effect
+
+
+def _of(*treatments: str, world: str | None = None) -> Callable[[Preset], Plan]:
+    return lambda preset: cells(preset, world, treatments or None)
+
+
+CLAIMS = (
+    Claim(
+        number=1,
+        statement="A decoder that is shown each value of each factor alone places what it draws, in every world with "
+        "positions; without that it does not.",
+        source=SOURCE,
+        figures=("factors",),
+        plan=_of("single factors"),
+        primary=tuple(
+            Part(
+                f"{world}: share with the right x or y, single factors minus untreated",
+                _gain(world, "single factors", CONTROL, position_right),
+                ">",
+                0.3,
+                MUCH,
+            )
+            for world in (BUMPS, BRIGHTNESS, SPRITES)
+        ),
+        secondary=tuple(
+            Part(
+                f"{world}: share with the right x or y, single factors",
+                _runs(world, "single factors", position_right),
+                ">",
+                0.9,
+                MOST,
+            )
+            for world in (BUMPS, BRIGHTNESS, SPRITES)
+        ),
+    ),
+    Claim(
+        number=2,
+        statement="Where it is cured by data, position is cured more than shape or brightness.",
+        source=SOURCE,
+        figures=("factors",),
+        plan=_of("all proper subsets"),
+        primary=(
+            Part(
+                f"{SPRITES}: share with the right shape minus the right position, all proper subsets",
+                _runs(SPRITES, "all proper subsets", behind_position("shape")),
+                "<",
+                0.0,
+                "0 means that both are cured alike",
+            ),
+            Part(
+                f"{BRIGHTNESS}: share with the right brightness minus the right position, all proper subsets",
+                _runs(BRIGHTNESS, "all proper subsets", behind_position("brightness")),
+                "<",
+                0.0,
+                "0 means that both are cured alike",
+            ),
+        ),
+    ),
+    Claim(
+        number=3,
+        statement="Nothing that was tried lets a decoder draw digits at angles that they were not seen at.",
+        source=SOURCE,
+        figures=("cells",),
+        plan=_of(world=DIGITS),
+        primary=(
+            Part("share of fully right images, the best treatment of each seed", _best_of(DIGITS), "<", 0.5, HALF),
+        ),
+    ),
+    Claim(
+        number=4,
+        statement="Flow matching fails like a decoder, and is cured by the same data.",
+        source=SOURCE,
+        figures=("cells",),
+        plan=_of("flow matching", "flow matching, single factors", world=BUMPS),
+        primary=(
+            Part(
+                "share of fully right images, flow matching", _runs(BUMPS, "flow matching", fully_right), "<", 0.5, HALF
+            ),
+            Part(
+                "share of fully right images, flow matching with single factors",
+                _runs(BUMPS, "flow matching, single factors", fully_right),
+                ">",
+                0.9,
+                MOST,
+            ),
+        ),
+    ),
+    Claim(
+        number=5,
+        statement="Telling the U-Net where each pixel is removes most of flow matching's failure.",
+        source=SOURCE,
+        figures=("cells",),
+        plan=_of("flow matching", "flow matching, coordinates", world=BUMPS),
+        primary=(
+            Part(
+                "share of fully right images, with coordinates minus without",
+                _gain(BUMPS, "flow matching, coordinates", "flow matching", fully_right),
+                ">",
+                0.5,
+                HALF,
+            ),
+        ),
+    ),
+    Claim(
+        number=6,
+        statement="A product of factors composes position and brightness once it is shown single factors, and not "
+        "without.",
+        source=SOURCE,
+        figures=("cells",),
+        plan=_of("product", "product, single factors", world=BRIGHTNESS),
+        primary=(
+            Part(
+                "share of fully right images, product with single factors",
+                _runs(BRIGHTNESS, "product, single factors", fully_right),
+                ">",
+                0.9,
+                MOST,
+            ),
+            Part(
+                "share of fully right images, product alone", _runs(BRIGHTNESS, "product", fully_right), "<", 0.5, HALF
+            ),
+        ),
+    ),
+    Claim(
+        number=7,
+        statement="With a consistency loss on withheld codes, more withheld images are fully right than wrong.",
+        source=SOURCE,
+        figures=("cells",),
+        plan=_of("consistency"),
+        primary=tuple(
+            Part(
+                f"{world}: share of fully right images, consistency",
+                _runs(world, "consistency", fully_right),
+                ">",
+                0.5,
+                HALF,
+            )
+            for world in (BUMPS, SPRITES)
+        ),
+        note="The loss is given the withheld codes and a reader made from seen images; the other treatments are not.",
+    ),
+    Claim(
+        number=8,
+        statement="Neither additive decoders nor the penalty on interactions compose position.",
+        source=SOURCE,
+        figures=("cells",),
+        plan=_of("additive", "interaction penalty", world=BUMPS),
+        primary=(
+            Part("share of fully right images, additive", _runs(BUMPS, "additive", fully_right), "<", 0.5, HALF),
+            Part(
+                "share of fully right images, interaction penalty",
+                _runs(BUMPS, "interaction penalty", fully_right),
+                "<",
+                0.5,
+                HALF,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,113 @@
+"""The study of cures beyond the bump: its plan is fair, its numbers are the verdict's, its figures show them."""
+
+from dataclasses import replace
+
+import pytest
+
+import composcope as cs
+from composcope.experiments.run import Run
+from composcope.papers.cures_beyond import STUDY, plan
+from composcope.papers.cures_beyond.drawing import draw_cells, draw_factors
+from composcope.papers.cures_beyond.numbers import Outcome, Outcomes, outcomes
+from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS
+from composcope.study.evidence import Evidence
+from composcope.study.numbers_file import pack_numbers, unpack_numbers
+
+QUICK, TINY = STUDY.preset("quick"), STUDY.preset("tiny")
+
+
+@pytest.mark.parametrize("preset", STUDY.presets, ids=lambda preset: preset.name)
+def test_every_treatment_gets_the_same_budget_and_every_world_its_control(preset):
+    cells = plan.every_cell(preset)
+    budgets = {(spec.training.steps, spec.training.batch) for specs in cells.values() for spec in specs}
+    assert len(budgets) == 1
+    controls = {cell.world: specs for cell, specs in cells.items() if cell.treatment == CONTROL}
+    assert {cell.world for cell in cells} == set(controls)
+    for cell, specs in cells.items():
+        control = controls[cell.world]
+        assert [(spec.task, spec.holdout, spec.seed) for spec in specs] == [
+            (spec.task, spec.holdout, spec.seed) for spec in control
+        ]
+    assert {cell.treatment for cell in cells} >= {treatment.name for treatment in TREATMENTS if not treatment.worlds}
+
+
+def test_withheld_images_are_never_training_images():
+    """An absent factor drawn as a maximum may be a withheld image; then the treatment would be shown the answer."""
+    leaking = {cell.label for cell, specs in plan.every_cell(QUICK).items() if not specs[0].certificate.composition}
+    assert not leaking
+
+
+def test_judged_seeds_were_not_used_for_choosing():
+    assert all(spec.seed >= 10 for specs in plan.every_cell(QUICK).values() for spec in specs)
+
+
+def test_a_claim_needs_only_cells_of_the_plan():
+    known = plan.every_cell(QUICK)
+    for claim in STUDY.claims:
+        cells = claim.plan(QUICK)
+        assert cells
+        assert all(known[cell] == specs for cell, specs in cells.items())
+        assert len(cells) < len(known)
+
+
+def told(spec, fully):
+    """A run whose verdict and error are known."""
+    run = Run(spec, provenance={"seconds": 2.0})
+    shares = {"composer": fully, "blank": 1 - fully}
+    kind = "composes" if fully > 0.5 else "has not learned"
+    verdict = {"kind": kind, "shares": shares, "seen_shares": shares, "factors": {"x": fully, "y": 1.0}}
+    run.__dict__ |= {"verdict": verdict, "measures": {"error": {"heldout_mse": 1 - fully, "blank_mse": 2.0}}}
+    return run
+
+
+def evidence(fully):
+    """Runs of the world of two positions with these shares of fully right images, by treatment and seed."""
+    cells = plan.cells(TINY, "bumps: x, y")
+    return Evidence(
+        QUICK,
+        {
+            cell: [told(replace(specs[0], seed=10 + seed), share) for seed, share in enumerate(fully(cell.treatment))]
+            for cell, specs in cells.items()
+        },
+    )
+
+
+def test_the_numbers_are_the_verdicts():
+    found = outcomes(evidence(lambda treatment: [0.25, 0.75] if treatment == CONTROL else [1.0, 1.0]))
+    control = next(cell for cell in found.cells if cell.treatment == CONTROL)
+    assert control.fully == (0.25, 0.75)
+    assert control.learned == (False, True)
+    assert control.factors == {"x": (0.25, 0.75), "y": (1.0, 1.0)}
+    assert control.error == (0.375, 0.125)
+    row = found.table()[0]
+    assert (row["treatment"], row["fully right"], row["has learned"]) == (CONTROL, 0.5, 1)
+    assert row["per factor"] == "x 0.50, y 1.00"
+
+
+def test_claims_hold_where_they_should_and_not_where_they_should_not():
+    claim = next(claim for claim in STUDY.claims if claim.number == 5)
+    gain = claim.primary[0].effect
+    known = evidence(lambda treatment: [0.9, 0.8] if "coordinates" in treatment else [0.1, 0.2])
+    assert gain(known) == pytest.approx({10: 0.8, 11: 0.6})
+
+
+def test_the_figures_show_every_cell():
+    cells = tuple(
+        Outcome(w, t, (0.1, 0.2), (1.0, 1.0), (0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (t != "b", True), {"x": (0.3, 0.4)})
+        for w in ("one", "two")
+        for t in ("a", "b")
+    )
+    numbers, _ = unpack_numbers(pack_numbers(Outcomes(cells), ""), outcomes)
+    drawn = draw_cells(numbers)
+    texts = [text.get_text() for text in drawn.axes[0].texts]
+    assert len(texts) == 4
+    assert sum("1 of 2 not learned" in text for text in texts) == 2
+    assert len(draw_factors(numbers).axes) == 2
+
+
+def test_the_whole_study_runs_when_it_is_tiny(tmp_path):
+    result = cs.reproduce(STUDY, preset="tiny", seeds=1, store=tmp_path / "runs", workers=1)
+    assert not result.failures
+    assert {panel.name: panel.missing for panel in result.panels} == {"cells": "", "factors": ""}
+    assert all(panel.png for panel in result.panels)
+    assert len(result.ledger.rows) == len(STUDY.claims)
