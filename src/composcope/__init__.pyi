@@ -16,6 +16,7 @@ from .experiments.spec import NotComposition, Spec
 from .experiments.store import Store
 from .experiments.sweep import Sweep
 from .factors import Factor
+from .forecasts import Forecast, forecast
 from .holdouts import (
     Box,
     Combinations,
@@ -76,6 +77,7 @@ __all__ = [
     "Everything",
     "Evidence",
     "Factor",
+    "Forecast",
     "Headline",
     "Holdout",
     "ImageEncoder",
@@ -124,6 +126,7 @@ __all__ = [
     "as_holdout",
     "diagnose",
     "difference",
+    "forecast",
     "load_diagnosis",
     "of_runs",
     "register",
