@@ -1,8 +1,9 @@
 """How well forecasts agree with training: on designs that were not used for choosing the method, and on stored runs.
 
-For every run: the forecast from its spec alone, and the verdict on what it draws. "Composes?" is whether most held-out
-images are composed; a run that has not learned what it saw does not compose. A forecast that abstains has no answer and
-is counted apart. Runs of the new designs are trained if the store lacks them (24 runs, about 15 s of CPU time each).
+For every run: the forecast from its spec alone, and the verdict on what it draws. "Composes?" is whether that is what
+more held-out images do than anything else. Runs whose forecast abstains, and runs that get no verdict since they have
+not learned what they saw, are counted apart. Runs of the new designs are trained if the store lacks them (24 runs,
+about 15 s of CPU time each).
 
     python benchmarks/forecast.py --store /tmp/forecast --out results/forecast
     python benchmarks/forecast.py --runs out/store --out results/forecast
@@ -24,9 +25,10 @@ import composcope as cs
 from composcope.diagnosis.text import table
 from composcope.files import write_atomically
 from composcope.forecasts import Prediction
+from composcope.verdict import NOT_LEARNED
 
 CHOSEN_ON, TRIED_ON = (16,), (10, 15, 20, 28)
-COLUMNS = ["design", "runs", "abstains", "compose", "right", "accuracy", "accuracy error", "other method right"]
+COLUMNS = ["design", "runs", "abstains", "no verdict", "compose", "right", "in place", "forecast", "error"]
 
 
 def compared(design: str, run: cs.Run, verdict: Any, accuracy: float | None) -> dict[str, Any]:
@@ -72,12 +74,19 @@ def new_runs(store: cs.Store) -> Iterable[dict[str, Any]]:
 
 
 def stored_runs(store: cs.Store) -> Iterable[dict[str, Any]]:
-    """Every diagnosed run of a store that has a verdict."""
+    """Every finished run of a store that draws images and has held-out combinations; judged if it was not."""
     for record in store.records():
-        verdict = record.measures.get("diagnosis", {}).get("verdict")
-        if record.status == "done" and verdict:
-            run = cs.Run(store.spec(record.run_id), store)
-            yield compared(_group(run.spec), run, verdict, record.measures["error"].get("accuracy"))
+        if record.status != "done":
+            continue
+        run = cs.Run(store.spec(record.run_id), store)
+        if not run.draws or not run.split.mask.any() or len(run.spec.task.factors) < 2:
+            continue
+        outcome = record.measures.get("diagnosis", {}).get("verdict")
+        if not outcome:
+            verdict = run.diagnose(only="verdict").verdict
+            assert verdict is not None
+            outcome = {"kind": verdict.kind, "score": verdict.score}
+        yield compared(_group(run.spec), run, outcome, record.measures["error"].get("accuracy"))
 
 
 def _group(spec: cs.Spec) -> str:
@@ -91,25 +100,30 @@ def _group(spec: cs.Spec) -> str:
 def summed_up(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     """One line per design, and one of all designs."""
     designs = list(dict.fromkeys(row["design"] for row in rows))
+    if len(rows) > len(designs) * 2:  # a store's, whose order means nothing
+        designs.sort()
     lines = [_line(design, [row for row in rows if row["design"] == design]) for design in designs]
     return [COLUMNS, *lines, _line("all", rows)]
 
 
 def _line(name: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     answered = [row for row in rows if not row["abstains"]]
+    judged = [row for row in answered if row["kind"] != NOT_LEARNED]
     placed = [row for row in answered if row["accuracy"] is not None]
     measured, forecast = ([row[key] for row in placed] for key in ("accuracy", "forecast_accuracy"))
-    errors = [abs(a - b) for a, b in zip(measured, forecast, strict=True)]
     return [
         name,
         str(len(rows)),
         str(len(rows) - len(answered)),
-        str(sum(row["kind"] == "composes" for row in answered)) if answered else "-",
-        f"{sum(row['right'] for row in answered)} of {len(answered)}" if answered else "-",
-        f"{_mean(measured):.2f} / {_mean(forecast):.2f}" if placed else "-",
-        f"{_mean(errors):.2f}" if placed else "-",
-        f"{sum(row['other_right'] for row in answered)} of {len(answered)}" if answered else "-",
+        str(len(answered) - len(judged)),
+        str(sum(row["kind"] == "composes" for row in judged)) if judged else "-",
+        f"{sum(row['right'] for row in judged)} of {len(judged)}" if judged else "-",
+        *([f"{_mean(values):.2f}" for values in (measured, forecast, _errors(placed))] if placed else "---"),
     ]
+
+
+def _errors(rows: Sequence[dict[str, Any]]) -> list[float]:
+    return [abs(row["accuracy"] - row["forecast_accuracy"]) for row in rows]
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -118,17 +132,26 @@ def _mean(values: Sequence[float]) -> float:
 
 def report(rows: Sequence[dict[str, Any]]) -> str:
     """The table, how often each answer is right, and what forecasts cost."""
-    lines = table(summed_up(rows))
     answered = [row for row in rows if not row["abstains"]]
+    judged = [row for row in answered if row["kind"] != NOT_LEARNED]
+    lines = [*table(summed_up(rows)), "", '"right": agreement on "composes?" among runs with a verdict']
     for says, answer in (("yes", True), ("no", False)):
-        own = [row for row in answered if (row["forecast_kind"] == "composes") == answer]
-        lines.append(f'"{says}" is right in {sum(row["right"] for row in own)} of {len(own)}')
-    positive = sum(row["kind"] == "composes" for row in answered)
-    lines.append(f"always the more common answer would be right in {max(positive, len(answered) - positive)}")
+        own = [row for row in judged if (row["forecast_kind"] == "composes") == answer]
+        lines.append(f'  "{says}" is right in {sum(row["right"] for row in own)} of {len(own)}')
+    positive = sum(row["kind"] == "composes" for row in judged)
+    lines.append(f"  the more common answer is right in {max(positive, len(judged) - positive)} of {len(judged)}")
+    every = sum(row["right"] for row in answered)
+    lines.append(f"  with runs that have no verdict counted as not composing: {every} of {len(answered)}")
+    placed = [row for row in answered if row["accuracy"] is not None]
+    centre = _mean([row["accuracy"] for row in placed])
+    spread = _mean([abs(row["accuracy"] - centre) for row in placed])
+    lines += [
+        '"in place": mean share of held-out images within 1 pixel, measured and forecast; "error": mean difference',
+        f"  the mean over all runs instead of a forecast would have an error of {spread:.2f}",
+    ]
     cost, training = (sum(row[f"{what}_seconds"] for row in rows) for what in ("forecast", "training"))
     lines.append(f"{cost:.0f} s of CPU time for the forecasts, {training:.0f} s for training ({cost / training:.1%})")
-    note = "accuracy: share of held-out images in place, measured / forecast, and the mean of the absolute difference"
-    return "\n".join([*lines, note]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> bytes:
@@ -143,14 +166,14 @@ def as_csv(rows: Sequence[dict[str, Any]]) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path, help="where runs of the new designs are, or are to be trained")
-    parser.add_argument("--runs", type=Path, help="a store of diagnosed runs to compare with instead")
+    parser.add_argument("--runs", type=Path, help="a store of runs to compare with instead")
     parser.add_argument("--out", type=Path, help="folder for the table (.txt) and one row per run (.csv)")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if (chosen.store is None) == (chosen.runs is None):
         parser.error("give --store or --runs")
     name = "new_designs" if chosen.store else "stored_runs"
-    rows = []
+    rows: list[dict[str, Any]] = []
     for row in new_runs(cs.Store(chosen.store)) if chosen.store else stored_runs(cs.Store(chosen.runs)):
         rows.append(row)
         print(f"{len(rows)}: {row['design']}", file=sys.stderr, flush=True)

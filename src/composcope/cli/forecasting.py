@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from composcope.forecasts import Forecast
 
 
-@app.command(rich_help_panel=DIAGNOSE, short_help="Forecast what a run will draw on held-out combinations, untrained.")
+@app.command(rich_help_panel=DIAGNOSE, short_help="Forecast what a run will draw, before it is trained.")
 def forecast(
     spec: Annotated[
         str,

@@ -155,7 +155,7 @@ def forecast(spec: Spec, on_progress: OnProgress = lambda done, total: None) -> 
     >>> import composcope as cs
     >>> spec = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.OneHot(), cs.CNN(), cs.Stripes(bumps=20))
     >>> forecast(spec)
-    Forecast('composes', log-linear, R2 0.97)
+    Forecast('composes', log-linear, R2 0.93)
     """
     heldout = _checked_heldout(spec)
     # Many small products: with several threads they are slower, many times so on a busy machine.

@@ -12,6 +12,7 @@ from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.report.maps import MOST, NOTHING, levels, outline, packed_map, plane, upright
 from composcope.report.page import packed
 from composcope.report.samples import Samples, packed_images
+from composcope.tasks.base import Images
 from composcope.verdict import KINDS
 
 SMALLEST_SHARE = 1e-4  # of the largest error; smaller errors look the same
@@ -19,13 +20,13 @@ UNITS = 4  # whose tuning is shown in each layer
 LEAST_LIMIT = 0.3  # of the scale of log10 volumes, so that noise does not look like structure
 
 
-def diagnosis_maps(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
-    """Every map, by the name under which the page draws it."""
+def diagnosis_maps(diagnosis: Diagnosis, samples: Samples | None, expected: Images | None = None) -> dict[str, Any]:
+    """Every map, by the name under which the page draws it; `expected`: images forecast at the samples."""
     data: dict[str, Any] = {"error": _error(diagnosis)}
     if len(diagnosis.kernels.rows):
         data["kernel"] = _kernel(diagnosis, samples)
     if samples is not None:
-        data["samples"] = packed_images(samples)
+        data["samples"] = packed_images(samples, expected)
         if len(samples.heldout) == diagnosis.points:
             held = plane(samples.heldout.double(), diagnosis.sizes) >= 0.5
             data["outline"] = "" if held.shape[-1] == 1 else outline(held)

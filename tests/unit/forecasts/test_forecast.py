@@ -173,3 +173,13 @@ def test_command_on_a_stored_run(composcope, tiny_toml, tiny_spec, tmp_path):
     assert refused.code == 2
     assert "--set" in refused.err
     assert composcope("forecast", "missing.toml").code == 2
+
+
+def test_the_page_of_a_stored_run_has_the_stored_forecast(composcope, tiny_toml, tiny_spec, tmp_path):
+    store, page = tmp_path / "store", tmp_path / "page"
+    composcope("run", tiny_toml, "--store", store)
+    composcope("diagnose", tiny_spec.run_id, "--store", store, "--only", "verdict", "--out", page)
+    assert "Forecast before training" not in (page / "diagnosis.html").read_text()
+    composcope("forecast", tiny_spec.run_id, "--store", store)
+    composcope("diagnose", tiny_spec.run_id, "--store", store, "--only", "verdict", "--out", page)
+    assert "Forecast before training" in (page / "diagnosis.html").read_text()

@@ -196,3 +196,29 @@ def test_a_run_of_the_papers_size_takes_less_than_100_kb():
     )
     page = text.render(part=diagnosis_part(found, shown), data=part_data(found, shown))
     assert len(page) < 100_000
+
+
+FORECAST = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.OneHot(), cs.CNN(depth=2, width=4), cs.Stripes(bumps=20))
+
+
+def test_a_forecast_is_shown_beside_the_outcome(tmp_path):
+    forecast = cs.forecast(FORECAST)
+    found, shown = diagnosed(FORECAST, Perfect(FORECAST.task))
+    part = diagnosis_part(found, shown, forecast.numbers())
+    rows = {name: values for name, *values in part["forecast"]["rows"]}
+    assert rows["composed"][1] == "100%"
+    assert rows["held-out images"] == [forecast.kind, "composes"]
+    text = write_diagnosis_page(found, tmp_path / "a.html", "A", FORECAST, shown, forecast).read_text()
+    assert "Forecast before training" in text
+    assert "forecast at x 2, y 2" in text
+    images = unpacked(part_data(found, shown, forecast.prediction.draw(shown.latents))["samples"])
+    assert images.shape[:2] == (3, len(shown.rows))
+    assert "Forecast before training" not in write_diagnosis_page(found, tmp_path / "b.html", "B").read_text()
+
+
+def test_a_forecast_that_abstains_says_why(tmp_path):
+    spec = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.OneHot(), cs.CNN(depth=1, width=4), cs.Everything())
+    found, shown = diagnosed(spec)
+    text = write_diagnosis_page(found, tmp_path / "a.html", "A", spec, shown, cs.forecast(spec)).read_text()
+    assert "the forecast abstained: the CNN has depth 1" in text
+    assert "Forecast and outcome" not in text
