@@ -93,6 +93,7 @@ def diagnosis_part(
         "further": diagnosis.factors[2:] if diagnosis.error.map.ndim > 2 else (),
         "errors": by_name["error"],
         "kernels": by_name.get("kernels"),
+        "orders": orders_chart(diagnosis),
         "reasons": [table for name, table in by_name.items() if name not in ("error", "kernels")],
         "blank": number(diagnosis.error.blank_mse),
         "blank_value": diagnosis.error.blank_mse,
@@ -168,6 +169,15 @@ def distance_chart(diagnosis: Diagnosis) -> Chart | None:
     steps = [f"{steps:g}" for steps in curve.distances.tolist()]
     steps[0], steps[-1] = f"{steps[0]} step in", f"{steps[-1]} steps in"
     return chart("held-out MSE by steps into the hole", drawn, steps, 0.0, 0.0)
+
+
+def orders_chart(diagnosis: Diagnosis) -> Chart | None:
+    """The share of the kernel's terms of at most 1, 2, ... factors; None for two factors, where one number says it."""
+    shares = diagnosis.kernels.pf_by_order
+    if shares is None or len(shares) < 3:
+        return None
+    labels = ["one factor", *(f"up to {order}" for order in range(2, len(shares) + 1))]
+    return chart("share of the kernel's terms by order", [Line("share", list(shares))], labels, 0.0, 1.0)
 
 
 def sample_labels(diagnosis: Diagnosis, samples: Samples | None) -> list[dict[str, str]]:

@@ -222,3 +222,26 @@ def test_a_forecast_that_abstains_says_why(tmp_path):
     text = write_diagnosis_page(found, tmp_path / "a.html", "A", spec, shown, cs.forecast(spec)).read_text()
     assert "the forecast abstained: the CNN has depth 1" in text
     assert "Forecast and outcome" not in text
+
+
+def test_three_factors_have_a_curve_by_order_blocks_and_a_rank():
+    task = cs.BumpTask(6, brightness=(0.5, 1.0))
+    module = cs.MLP(depth=1, width=8).build((6, 6, 2), task.image_shape)
+    found = diagnose(module, task, cs.Square(2, 3), cs.Bump())
+    part = diagnosis_part(found, None)
+    assert part["orders"] is not None
+    assert found.kernels.pf_by_order[-1] == pytest.approx(1)
+    numbers = found.numbers()
+    assert len(numbers["kernels"]["pf_by_order"]) == 3
+    assert numbers["kernels"]["cp_errors"][0] == pytest.approx(found.kernels.rank.errors[0])
+    assert numbers["linear_factorization"]["code"]["blocks"] == "x | y | brightness"
+    assert numbers["curvature"]["image"]["x"] > 0
+    titles = [row.title for row in part["kernels"].rows]
+    assert "products of single-factor kernels" in titles
+
+
+def test_two_factors_have_none_of_these():
+    found, _ = diagnosed(tiny())
+    assert diagnosis_part(found, None)["orders"] is None
+    assert found.kernels.rank is None
+    assert "mixes" not in diagnosis_part(found, None)["layers"].columns
