@@ -18,7 +18,7 @@ from composcope.diagnosis.wording import headline as verdict_headline
 from composcope.experiments.spec import Spec
 from composcope.forecasts import Forecast
 from composcope.report.charts import Chart, Line, chart
-from composcope.report.diagnosis_maps import diagnosis_maps, kernel_points
+from composcope.report.diagnosis_maps import diagnosis_maps, kernel_points, sliced
 from composcope.report.forecast_part import forecast_part
 from composcope.report.page import render, write_page
 from composcope.report.samples import Samples
@@ -90,7 +90,8 @@ def diagnosis_part(
         "scope": scope(diagnosis),
         "factors": diagnosis.factors,
         "flat": len(diagnosis.sizes) > 1 and diagnosis.error.map.ndim > 1,
-        "further": diagnosis.factors[2:] if diagnosis.error.map.ndim > 2 else (),
+        "further": diagnosis.factors[2:] if diagnosis.error.map.ndim > 2 and not sliced(diagnosis) else (),
+        "sliced": sliced(diagnosis),
         "errors": by_name["error"],
         "kernels": by_name.get("kernels"),
         "orders": orders_chart(diagnosis),

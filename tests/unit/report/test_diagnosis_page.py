@@ -115,7 +115,8 @@ def test_one_factor_has_strips_and_a_blend(tmp_path):
     assert "along angle" in page
 
 
-def test_three_factors_are_shown_as_the_mean_over_the_third(tmp_path):
+def test_many_combinations_of_three_factors_are_shown_as_the_mean_over_the_third(tmp_path, monkeypatch):
+    monkeypatch.setattr("composcope.report.diagnosis_maps.MOST_SLICED", 10)
     spec = tiny(task=cs.BumpTask(5, brightness=(0.5, 1.0)), holdout=cs.Square(1, 3))
     found, shown = diagnosed(spec)
     assert diagnosis_maps(found, shown)["error"]["shape"] == [5, 5]
@@ -245,3 +246,22 @@ def test_two_factors_have_none_of_these():
     assert diagnosis_part(found, None)["orders"] is None
     assert found.kernels.rank is None
     assert "mixes" not in diagnosis_part(found, None)["layers"].columns
+
+
+def test_maps_of_three_factors_are_kept_over_the_whole_grid(monkeypatch):
+    task = cs.BumpTask(6, brightness=(0.5, 1.0))
+    module = cs.MLP(depth=1, width=8).build((6, 6, 2), task.image_shape)
+    found = diagnose(module, task, cs.Square(2, 3), cs.Bump())
+    data = part_data(found, found.samples)
+    assert data["grid"]["factors"][2] == {"name": "brightness", "values": ["0.5", "1"]}
+    assert unpacked(data["grid"]["heldout"]).sum() == 8
+    assert unpacked(data["error"]).shape == (6, 6, 2)
+    assert unpacked(data["classes"]).shape == (6, 6, 2)
+    assert unpacked(data["volumes"]).shape == (len(found.layers), 6, 6, 2)
+    assert diagnosis_part(found, found.samples)["sliced"]
+    logs = found.error.map.double().log10().clamp(min=data["error"]["low"])
+    step = (data["error"]["high"] - data["error"]["low"]) / 254
+    assert data["error"]["low"] + step * unpacked(data["error"]) == pytest.approx(logs.numpy(), abs=step)
+    monkeypatch.setattr("composcope.report.diagnosis_maps.MOST_SLICED", 10)
+    assert unpacked(part_data(found, found.samples)["error"]).shape == (6, 6)
+    assert "grid" not in part_data(found, found.samples)
