@@ -6,11 +6,13 @@ have other sizes, other holes, other amounts of data, and some have a third fact
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import composcope as cs
 
 CENTRE = {12: cs.Square(3, 8), 18: cs.Square(5, 12), 24: cs.Square(7, 16)}
 SHADES = (0.4, 0.7, 1.0)
+POLARITIES: tuple[Literal["bright", "dark"], ...] = ("bright", "dark")
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Design:
     sampling: cs.Sampling
 
     def specs(self) -> Iterator[cs.Spec]:
-        for seed, polarity in enumerate(("bright", "dark")):
+        for seed, polarity in enumerate(POLARITIES):
             yield cs.Spec(
                 replace(self.task, polarity=polarity),
                 self.holdout,

@@ -1,7 +1,7 @@
 """The command about what training would give: forecast."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,8 @@ from composcope.terminal import shown
 
 if TYPE_CHECKING:
     from composcope.forecasts import Forecast
+
+MOST_WRITTEN = 10_000  # images
 
 
 @app.command(rich_help_panel=DIAGNOSE, short_help="Forecast what a run will draw, before it is trained.")
@@ -89,22 +91,24 @@ def _print_images(made: "Forecast") -> None:
 
 
 def _write(made: "Forecast", folder: Path) -> None:
-    """The images of all held-out combinations, a picture of some, and the numbers."""
+    """The images of the held-out combinations (evenly spaced ones if they are many), a picture, and the numbers."""
     import json
 
     from composcope.files import make_folder, write_atomically
     from composcope.plain import pack_arrays
     from composcope.study.drawing import as_bytes
 
+    latents = made.latents[:: -(-len(made.latents) // MOST_WRITTEN)]
+    figure: Any = made.plot().figure
     images = {
-        name.lower().replace(" ", "_").replace("-", "_"): prediction.draw(made.latents).numpy()
+        name.lower().replace(" ", "_").replace("-", "_"): prediction.draw(latents).numpy()
         for name, prediction in made.predictions.items()
     }
-    arrays = {"latents": made.latents.numpy(), "true": made.spec.task.render(made.latents).numpy(), **images}
+    arrays = {"latents": latents.numpy(), "true": made.spec.task.render(latents).numpy(), **images}
     try:
         make_folder(folder, parents=True)
         write_atomically(folder / "forecast.npz", pack_arrays(arrays))
         write_atomically(folder / "forecast.json", (json.dumps(made.numbers(), indent=2) + "\n").encode())
-        write_atomically(folder / "forecast.png", as_bytes(made.plot().figure, "png"))
+        write_atomically(folder / "forecast.png", as_bytes(figure, "png"))
     except OSError as error:
         raise BadInput(f"{str(folder)!r} is not a folder that can be written to: {error.strerror}") from None

@@ -14,6 +14,8 @@ CHUNK = 1024  # images at a time
 # Of more distinct samples, as continuous factors give, so many are drawn: regressions with one weight per code unit
 # need no more, and a forecast has to be cheap.
 MOST_SAMPLES = 2000
+# Combinations whose codes give the scale.
+MOST_SCALED = 20_000
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,18 @@ def training_samples(spec: Spec) -> Samples:
         drawn = torch.randperm(len(codes), generator=generator(spec.seed, "forecast"))[:MOST_SAMPLES].sort().values
         codes, first, counts = codes[drawn], first[drawn], counts[drawn] * (counts.sum() / counts[drawn].sum())
     chosen = latents[first]
-    grid = encoding.encode(split(task, spec.holdout).latents, task.factors).double()
-    scale = (grid.square().sum(1).mean() / len(task.factors)).sqrt().clamp(min=1e-12).item()
+    scale = _scale(spec)
     foregrounds = torch.cat([task.foreground(task.render(part)).double().flatten(1) for part in chosen.split(CHUNK)])
     return Samples(codes / scale, foregrounds, counts, scale)
+
+
+def _scale(spec: Spec) -> float:
+    """s, from the codes of all combinations, or of some of very many."""
+    latents = split(spec.task, spec.holdout).latents
+    if len(latents) > MOST_SCALED:
+        latents = latents[torch.randperm(len(latents), generator=generator(spec.seed, "scale"))[:MOST_SCALED]]
+    codes = spec.encoding.encode(latents, spec.task.factors).double()
+    return (codes.square().sum(1).mean() / len(spec.task.factors)).sqrt().clamp(min=1e-12).item()
 
 
 def _distinct(codes: Float[Tensor, "n code"]) -> tuple[Tensor, Tensor, Tensor]:
