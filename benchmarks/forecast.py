@@ -26,6 +26,7 @@ from composcope.diagnosis.text import table
 from composcope.files import write_atomically
 from composcope.forecasts import Prediction
 from composcope.verdict import NOT_LEARNED
+from composcope.verdict.judgement import kind_of
 
 CHOSEN_ON, TRIED_ON = (16,), (10, 15, 20, 28)
 COLUMNS = ["design", "runs", "abstains", "no verdict", "compose", "right", "in place", "forecast", "error"]
@@ -46,12 +47,14 @@ def compared(design: str, run: cs.Run, verdict: Any, accuracy: float | None) -> 
         "method": made.method,
         "r2": made.r2,
         "kind": verdict["kind"],
+        "heldout_kind": kind_of(verdict["shares"]),
         "forecast_kind": made.prediction.kind,
         "score": verdict["score"],
         "forecast_score": made.prediction.score,
         "accuracy": accuracy,
         "forecast_accuracy": made.prediction.accuracy,
         "right": int(composes(made.prediction) == (verdict["kind"] == "composes")),
+        "right_heldout": int(composes(made.prediction) == (kind_of(verdict["shares"]) == "composes")),
         "other_right": int(composes(other) == (verdict["kind"] == "composes")),
         "forecast_seconds": round(seconds, 2),
         "training_seconds": round(run.seconds, 1),
@@ -69,7 +72,7 @@ def new_runs(store: cs.Store) -> Iterable[dict[str, Any]]:
             run = cs.run(spec, store)
             verdict = run.diagnose(only="verdict").verdict
             assert verdict is not None
-            outcome = {"kind": verdict.kind, "score": verdict.score}
+            outcome = {"kind": verdict.kind, "score": verdict.score, "shares": verdict.shares}
             yield compared(design, run, outcome, run.error["accuracy"])
 
 
@@ -85,7 +88,7 @@ def stored_runs(store: cs.Store) -> Iterable[dict[str, Any]]:
         if not outcome:
             verdict = run.diagnose(only="verdict").verdict
             assert verdict is not None
-            outcome = {"kind": verdict.kind, "score": verdict.score}
+            outcome = {"kind": verdict.kind, "score": verdict.score, "shares": verdict.shares}
         yield compared(_group(run.spec), run, outcome, record.measures["error"].get("accuracy"))
 
 
@@ -142,6 +145,12 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
     lines.append(f"  the more common answer is right in {max(positive, len(judged) - positive)} of {len(judged)}")
     every = sum(row["right"] for row in answered)
     lines.append(f"  with runs that have no verdict counted as not composing: {every} of {len(answered)}")
+    alone = sum(row["right_heldout"] for row in answered)
+    positive = sum(row["heldout_kind"] == "composes" for row in answered)
+    lines.append(
+        f"  by the held-out images of all runs, whatever the seen ones are: {alone} of {len(answered)} "
+        f"(the more common answer: {max(positive, len(answered) - positive)})"
+    )
     placed = [row for row in answered if row["accuracy"] is not None]
     centre = _mean([row["accuracy"] for row in placed])
     spread = _mean([abs(row["accuracy"] - centre) for row in placed])
