@@ -169,6 +169,11 @@ def test_command_on_a_stored_run(composcope, tiny_toml, tiny_spec, tmp_path):
     done = composcope("forecast", tiny_spec.run_id[:6], "--store", store)
     assert done.code == 0
     assert stored_forecast(cs.Store(store), tiny_spec.run_id)
+    composcope("run", tiny_toml, "--set", "seed=1", "--store", store)
+    head = composcope("list", "--store", store).out.splitlines()[0].split()
+    assert "forecast.kind" in head
+    assert not {"forecast.method", "forecast.r2", "forecast.score"} & set(head)  # results are not settings
+    assert "forecast" in composcope("show", tiny_spec.run_id, "--store", store).out
     refused = composcope("forecast", tiny_spec.run_id, "--store", store, "--set", "seed=1")
     assert refused.code == 2
     assert "--set" in refused.err
