@@ -1,8 +1,10 @@
 """Forecasts beside stored runs: their numbers are the measures named "forecast"."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from typing import Any
 
+from composcope.errors import CannotStore
 from composcope.experiments.store import Store
 from composcope.forecasts.forecast import Forecast, forecast
 from composcope.forecasts.loglinear import OnProgress
@@ -13,9 +15,10 @@ FORECAST_VERSION = 1
 
 
 def forecast_run(store: Store, run_id: str, on_progress: OnProgress = lambda done, total: None) -> Forecast:
-    """Forecast a stored run from its spec, without looking at its weights, and store the numbers with it."""
+    """Forecast a stored run from its spec, without looking at its weights, and store the numbers with it if it can be written."""
     made = forecast(store.spec(run_id), on_progress)
-    store.save_measures(run_id, NAME, FORECAST_VERSION, made.numbers())
+    with suppress(CannotStore) if store.read_only else nullcontext():
+        store.save_measures(run_id, NAME, FORECAST_VERSION, made.numbers())
     return made
 
 

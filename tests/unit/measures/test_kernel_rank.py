@@ -49,28 +49,28 @@ def test_a_product_kernel_has_rank_1_and_the_binary_kernel_that_of_its_factors()
     assert cp_rank(binary_kernel(latents, factors), factors).rank == 3
 
 
-@pytest.mark.parametrize("terms", [1, 2, 3])
+@pytest.mark.parametrize("terms", [1, 2])
 def test_tensorly_finds_no_better_fit(terms):
     """Beside an independent implementation of nonnegative CP, at ranks below the true one."""
     gram = sum_of_products(4)
-    own = cp_rank(gram, FACTORS, epsilon=0.0, most=terms).errors[-1]
+    own = cp_rank(gram, FACTORS, epsilon=0.0, most=terms, steps=100).errors[-1]
     table = symmetric_table(gram, FACTORS)
     fits = []
-    for seed in range(3):
-        parts = non_negative_parafac_hals(table.numpy(), terms, n_iter_max=500, random_state=seed, tol=1e-10)
+    for seed in range(2):
+        parts = non_negative_parafac_hals(table.numpy(), terms, n_iter_max=150, random_state=seed, tol=1e-9)
         fits.append(float(((tensorly.cp_to_tensor(parts) - table.numpy()) ** 2).sum()) ** 0.5 / gram.norm().item())
     assert own == pytest.approx(min(fits), abs=0.003)
 
 
 def test_errors_fall_and_do_not_depend_on_scale_or_on_the_order_of_factors():
     gram = sum_of_products(4)
-    errors = cp_rank(gram, FACTORS, epsilon=0.0, most=4).errors
+    errors = cp_rank(gram, FACTORS, epsilon=0.0, most=3, steps=100).errors
     assert list(errors) == sorted(errors, reverse=True)
-    assert cp_rank(7 * gram, FACTORS, epsilon=0.0, most=2).errors == pytest.approx(errors[:2], abs=1e-3)
+    assert cp_rank(7 * gram, FACTORS, epsilon=0.0, most=2, steps=100).errors == pytest.approx(errors[:2], abs=1e-3)
     table = gram.reshape(*SIZES.values(), *SIZES.values())
     turned = table.permute(2, 0, 1, 5, 3, 4).reshape(gram.shape)
     others = [FACTORS[2], *FACTORS[:2]]
-    assert cp_rank(turned, others, epsilon=0.0, most=2).errors == pytest.approx(errors[:2], abs=1e-3)
+    assert cp_rank(turned, others, epsilon=0.0, most=2, steps=100).errors == pytest.approx(errors[:2], abs=1e-3)
 
 
 def test_tables_of_pairs_keep_the_norm_of_symmetric_kernels():
