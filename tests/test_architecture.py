@@ -24,6 +24,7 @@ PAGE = [
     {"training"},
     {"diagnosis"},
     {"experiments"},
+    {"forecasts"},
     {"study"},
     {"papers", "report", "monitor"},
     {"cli"},

@@ -43,6 +43,7 @@ SURFACE = {
         *("--device", "--geometry", "--memory", "--points", "--store", "--plugin", "--json"),
     },
     "measure": {"run_ids", "--store", "--plugin"},
+    "forecast": {"spec", "--set", "--out", "--store", "--plugin", "--json"},
     "doctor": {"--store"},
     "studies": {"--plugin"},
     "reproduce": {

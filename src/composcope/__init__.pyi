@@ -19,6 +19,7 @@ from .experiments.spec import LeakedImages, NotComposition, Spec
 from .experiments.store import Store
 from .experiments.sweep import Sweep
 from .factors import Factor
+from .forecasts import Forecast, forecast
 from .holdouts import (
     Box,
     Cells,
@@ -91,6 +92,7 @@ __all__ = [
     "Evidence",
     "Factor",
     "FlowMatching",
+    "Forecast",
     "Headline",
     "Holdout",
     "ImageEncoder",
@@ -147,6 +149,7 @@ __all__ = [
     "as_holdout",
     "diagnose",
     "difference",
+    "forecast",
     "load_diagnosis",
     "of_runs",
     "register",

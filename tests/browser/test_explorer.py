@@ -308,3 +308,34 @@ def test_a_page_without_runs_says_so(page, store, tmp_path):
 def test_pixels_beyond_the_truths_range_are_coloured():
     values = torch.tensor([[[-0.5, 0.0], [1.0, 1.5]]])
     assert drawn(values)[::-1].tolist() == [[[66, 135, 245], [0, 0, 0]], [[255, 255, 255], [217, 72, 1]]]
+
+
+THREE = cs.Spec(
+    task=cs.BumpTask(6, brightness=(0.2, 0.5, 1.0)),
+    holdout=cs.Square(2, 3),
+    encoding=cs.Bump(),
+    decoder=cs.MLP(depth=1, width=8),
+    sampling=cs.Everything(),
+    training=cs.Training(steps=6, batch=16),
+)
+
+
+def test_any_two_of_three_factors_span_the_plane(page, tmp_path):
+    store = cs.Store(tmp_path / "runs")
+    three = run(THREE, store)
+    opened(page, write_explorer(store, [three.run_id], tmp_path / "page.html"))
+    assert shown(page, '[data-map="error"] canvas').shape[:2] == (6, 6)
+    page.select_option(".choice select", label="y and brightness")
+    settled(page)
+    assert shown(page, '[data-map="error"] canvas').shape[:2] == (3, 6)
+    assert said(page, "x-name") == "y"
+    page.mouse.click(*cell(page, 4, 2, (6, 3)))
+    page.locator(".choice input:visible").fill("1")
+    settled(page)
+    assert said(page, "where") == "x 1, y 4, brightness 1"
+    compare(page, "outputs", three.draw()[1 * 18 + 4 * 3 + 2])
+    assert said(page, "state") == "seen"
+    assert page.locator('[data-map="error"] .hole').get_attribute("d") == ""
+    page.locator(".choice input:visible").fill("3")
+    settled(page)
+    assert page.locator('[data-map="error"] .hole').get_attribute("d") != ""

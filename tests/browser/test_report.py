@@ -273,3 +273,29 @@ def test_the_diagnosis_page(page, runs, tmp_path, screenshot, width):
     page.wait_for_function("() => document.querySelector('.scale .high').textContent")
     assert fits(page)
     screenshot(page, f"diagnosis-{width}")
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_plane_of_a_diagnosis_of_three_factors_can_be_chosen(page, tmp_path, screenshot, width):
+    task = cs.BumpTask(6, brightness=(0.2, 0.5, 1.0))
+    module = cs.MLP(depth=1, width=8).build((6, 6, 3), task.image_shape)
+    found = cs.diagnose(module, task, cs.Square(2, 3), cs.Bump())
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(found.write_page(tmp_path / "page.html").as_uri())
+    page.wait_for_selector(".choice select")
+
+    def shape(name):
+        return page.evaluate(
+            f"() => (({{ width, height }}) => width / height)(document.querySelector('canvas[data-draw={name}]'))"
+        )
+
+    border = page.locator("svg.outline path").first
+    assert (shape("error"), shape("volumes")) == (1, 1)
+    assert page.locator(".choice .slider:visible").text_content() == "brightness 0.5"
+    page.select_option(".choice select", label="x and brightness")
+    assert (shape("error"), shape("volumes"), shape("tuning"), shape("classes")) == (2, 2, 2, 2)
+    assert border.get_attribute("d") != ""
+    page.locator(".choice input:visible").fill("0")
+    assert border.get_attribute("d") == ""
+    assert fits(page)
+    screenshot(page, f"three-factors-{width}")

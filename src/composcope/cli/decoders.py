@@ -68,6 +68,8 @@ def diagnose(
     from composcope.experiments.run import load
     from composcope.experiments.store import Store
     from composcope.fastconv import keep_memory
+    from composcope.forecasts import forecast
+    from composcope.forecasts.stored import stored_forecast
     from composcope.report.diagnosis_page import write_diagnosis_page
     from composcope.terminal import progress_bar
 
@@ -97,7 +99,7 @@ def diagnose(
                 only=only,
                 **options,
             )
-            title, settings = decoder, None
+            title, settings, expected = decoder, None, None
         elif spec or weights or pick or inputs != "code":
             raise BadInput(
                 f"{decoder}: --spec, --weights, --pick and --inputs belong to a module, path/file.py:function"
@@ -107,13 +109,16 @@ def diagnose(
             run = load(target, target.find(decoder))
             diagnosis = run.diagnose(on_progress=advance, draws=draws, only=only, **options)
             title, settings = f"Run {run.run_id}", run.spec
+            # The store has its numbers; the images follow from the spec within seconds.
+            known = out is not None and stored_forecast(target, run.run_id)
+            expected = forecast(run.spec) if known else None
     if as_json:
         print_json(diagnosis.numbers())
     else:
         print(shown(diagnosis.summary()))
     if out is not None:
         save_diagnosis(diagnosis, out)
-        page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings)
+        page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings, forecast=expected)
         if not as_json:
             print(f"saved in {out}; to look at: {page}")
 

@@ -22,6 +22,9 @@ from composcope.cli.groups import LOOK, TRAIN
 if TYPE_CHECKING:
     from composcope.experiments.store import Store
 
+# How the names of what was measured begin, unlike those of settings.
+MEASURES = ("error.", "diagnosis.", "forecast.")
+
 
 @app.command(rich_help_panel=TRAIN, short_help="Train one run, or load it if the store has it.")
 def run(
@@ -146,10 +149,10 @@ def _print_images(store: "Store", run_id: str) -> None:
 def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The columns that a terminal has room for: the settings that differ between the runs, and the main measures."""
     names = dict.fromkeys(name for row in dict.fromkeys(map(tuple, rows)) for name in row)
-    settings = [name for name in names if "." in name and not name.startswith(("error.", "diagnosis."))]
+    settings = [name for name in names if "." in name and not name.startswith(MEASURES)]
     varied = [name for name in settings if len({row.get(name) for row in rows}) > 1]
     shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
-    verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score") if name in names]
+    verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score", "forecast.kind") if name in names]
     columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, "seconds"]
     short = {name: name.removeprefix("error.").removeprefix("diagnosis.") for name in columns}
     return [{short[name]: row.get(name) for name in columns} for row in rows]

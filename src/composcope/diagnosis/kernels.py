@@ -9,6 +9,7 @@ from torch import Tensor
 from composcope.diagnosis.points import Points
 from composcope.factors import Latents
 from composcope.measures.kernel_fits import KernelFit, fit_outputs
+from composcope.measures.kernel_rank import KernelRank, cp_rank
 from composcope.measures.kernel_structure import block_score, kernel_terms, schmidt
 from composcope.measures.kernels import (
     binary_kernel,
@@ -21,6 +22,9 @@ from composcope.measures.kernels import (
     soft_overlap_kernel,
 )
 from composcope.tasks.base import Images, Task
+
+# Of a search for products that takes seconds beside a diagnosis.
+MOST_TERMS, MOST_STEPS = 5, 60
 
 Notes = dict[str, str]
 Gram = Float[Tensor, "n n"]
@@ -37,6 +41,8 @@ class KernelReport:
     - `terms`: sizes of its single-factor, pairwise, ... terms, by "x", "x*y"; `mixed`: the norm of what fits no term;
       `pf_coeff`: the share of single-factor terms.
     - `block`: share of the kernel's variance explained by which values two points share.
+    - `pf_by_order`: the share of the terms of at most 1, 2, ... factors, up to 1; `rank`: of more than two factors, how
+      many products of single-factor kernels it takes.
     - `fits`: Gaussian kernels fitted to the outputs, scored on held-out points.
     """
 
@@ -53,6 +59,8 @@ class KernelReport:
     pf_coeff: float | None
     block: float | None
     fits: dict[str, KernelFit]
+    pf_by_order: tuple[float, ...] | None = None
+    rank: KernelRank | None = None
 
 
 def no_kernels() -> KernelReport:
@@ -107,6 +115,8 @@ def kernel_report(task: Task, shown: Images, points: Points, generator: torch.Ge
         pf_coeff=None if terms is None else terms.pf_coeff(),
         block=block_score(cosine, latents, factors),
         fits=_fits(shown, latents, held, points, generator, notes),
+        pf_by_order=None if terms is None else terms.cumulative(),
+        rank=None if terms is None or len(factors) < 3 else cp_rank(cosine, factors, most=MOST_TERMS, steps=MOST_STEPS),
     )
 
 

@@ -22,7 +22,7 @@ from composcope.measures.geometry import (
 )
 from composcope.measures.gram import centred_gram, centred_spectrum, gram_matrix
 from composcope.measures.linear_factorization import Term, VarianceShares, shares_of
-from composcope.measures.manifold import Embedding, pca_from_gram
+from composcope.measures.manifold import Curvature, Embedding, curvature, pca_from_gram
 from composcope.measures.probes import ProbeScore, probes_from_gram
 from composcope.measures.tuning import tuning_maps, unit_scores
 
@@ -75,6 +75,7 @@ class LayerDiagnosis:
 
     - `more`: quantities that have no field of their own, by key (see `diagnosis/quantities.py`).
     - `differences`: the geometry by differences on the grid, if it was requested beside the exact one.
+    - `curvature`: of the layer's manifold along each factor that has distances.
     """
 
     name: str
@@ -87,6 +88,7 @@ class LayerDiagnosis:
     manifold: Embedding | None
     more: dict[str, Any] = field(default_factory=dict)
     differences: Geometry | None = None
+    curvature: Curvature | None = None
 
 
 def geometry_of(metric: Metric, method: Method, factors: Sequence[Factor], heldout: Bool[Tensor, "points"]) -> Geometry:
@@ -222,7 +224,7 @@ class LayerAccumulator:
         finite = bool(self.gram.isfinite().all())
         # A layer that is constant to rounding has no variance to explain, and a probe of it would fit noise.
         varies = finite and bool(centred_gram(self.gram).trace() > 1e-20 * self.gram.trace())
-        probe = manifold = None
+        probe = manifold = curved = None
         if varies and len(points.sample) > 2:
             rows = points.sample
             spectrum = centred_spectrum(self.gram)
@@ -230,6 +232,8 @@ class LayerAccumulator:
                 self.gram, points.latents[rows], points.factors, points.heldout[rows], seed=seed, spectrum=spectrum
             )
             manifold = pca_from_gram(self.gram, spectrum=spectrum)
+            if points.full and points.whole:
+                curved = curvature(self.gram, points.factors)
         return LayerDiagnosis(
             layer.name,
             layer.kind,
@@ -240,6 +244,7 @@ class LayerAccumulator:
             shares_of(self.effects) if varies and self.effects else None,
             manifold,
             differences=self._differences() if self.both else None,
+            curvature=curved,
         )
 
     def _geometry(self) -> Geometry | None:

@@ -12,7 +12,7 @@ from typing import Any
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.diagnosis.points import Points
-from composcope.diagnosis.structure import shared_blocks
+from composcope.diagnosis.structure import layer_blocks, shared_blocks
 from composcope.measures.geometry import Factorization, VolumeSummary
 from composcope.tasks.base import Images, Task
 from composcope.verdict.pictures import Pictures
@@ -133,12 +133,20 @@ KERNELS = Group(
         agreement("product smoothed", "agreement with the product kernel, smoothed"),
         agreement("overlap binary", "agreement of overlaps with the binary kernel"),
         Quantity("kernels.pf_coeff", "single-factor share", "of the kernel's terms"),
+        Quantity(
+            "kernels.pf_two", "share of terms of one or two factors", "of the kernel's terms",
+            get=lambda diagnosis: _of_two(diagnosis),
+        ),
         Quantity("kernels.block", "blocks", "share of its variance explained by shared values"),
         Quantity("kernels.effective_rank", "effective rank", "of its Schmidt spectrum"),
+        Quantity(
+            "kernels.cp_rank", "products of single-factor kernels", "that make up 95 % of it",
+            get=lambda diagnosis: _rank(diagnosis),
+        ),
         Quantity("kernels.fits.factorized.score", "factorized Gaussian fit", "R², on held-out points"),
         Quantity("kernels.fits.radial.score", "radial Gaussian fit", "R², on held-out points"),
     ),
-)
+)  # fmt: skip
 
 COMPLEXITY = Group(
     "complexity",
@@ -175,12 +183,25 @@ UNTITLED = (
         for name in ("kind", "score", "shares", "interval", "seen_shares", "judged", "spread")
     ),
     *(Quantity(f"verdict.{name}") for name in ("factors", "within_one_step", "seen_factors")),
-    *(Quantity(f"kernels.{name}") for name in ("schmidt_rank", "terms", "mixed", "agreement", "fits")),
+    *(Quantity(f"kernels.{name}") for name in ("schmidt_rank", "terms", "mixed", "agreement", "fits", "pf_by_order")),
+    Quantity("kernels.cp_errors", get=lambda diagnosis: diagnosis.kernels.rank and list(diagnosis.kernels.rank.errors)),
     *(Quantity(f"complexity.{images}.{name}") for images in ("targets", "outputs") for name in ("mean", "maximum")),
     Quantity("by_distance", get=lambda diagnosis: _curves(diagnosis)),
     Quantity("notes"),
 )
 """What is among the numbers but in no table."""
+
+
+def _of_two(diagnosis: Diagnosis) -> float | None:
+    """PF_Coeff of single and pairwise terms, where there are others."""
+    orders = diagnosis.kernels.pf_by_order
+    return orders[1] if orders is not None and len(orders) > 2 else None
+
+
+def _rank(diagnosis: Diagnosis) -> int | str | None:
+    """The kernel's CP rank, "more than 5" where the search went no further."""
+    found = diagnosis.kernels.rank
+    return None if found is None else f"more than {len(found.errors)}" if found.rank is None else found.rank
 
 
 def _curves(diagnosis: Diagnosis) -> dict[str, dict[str, list[float]]]:
@@ -216,8 +237,13 @@ def layer_quantities(factors: Sequence[str], heldout: bool) -> list[Quantity]:
             "linear_factorization.main_effects", "main effects", "share of variance of one factor alone", 0.0, 1.0,
             chart="Main effects", get=_main_effects,
         ),
+        Quantity(
+            "linear_factorization.blocks", "mixes" if len(factors) > 2 else "", "factors that share a block",
+            get=lambda layer: layer_blocks(layer.linear_factorization),
+        ),
         Quantity("linear_factorization.by_term"),
         Quantity("linear_factorization.by_order"),
+        *(_curvature(factor) for factor in factors),
         Quantity("tuning.stripe", "stripe", "mean over units; 1: of one factor", get=_tuning("mean_stripe")),
         Quantity("tuning.bump", "bump", "mean over units; 1: of one combination", get=_tuning("mean_bump")),
         Quantity("tuning.silent"),
@@ -260,6 +286,14 @@ def _probes(factor: str, heldout: bool) -> list[Quantity]:
     ]
     key, title = f"probes.{factor}.{shown}", f"probe {factor}"
     return [Quantity(key, title, f"{where}; 1 is readable", 0.0, 1.0, chart="Probes", get=get(shown)), *quantities]
+
+
+def _curvature(factor: str) -> Quantity:
+    def get(layer: LayerDiagnosis) -> float | None:
+        return layer.curvature.means.get(factor) if layer.curvature else None
+
+    reading = "mean over the grid; 0: straight, 1: like a full circle"
+    return Quantity(f"curvature.{factor}", f"curvature {factor}", reading, 0.0, 1.0, chart="Curvature", get=get)
 
 
 def _main_effects(layer: LayerDiagnosis) -> float | None:

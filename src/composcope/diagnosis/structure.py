@@ -1,9 +1,12 @@
 """Whether images are products of single-factor functions: how many a pixel needs, and which factors act together."""
 
+from collections.abc import Sequence
+
 import torch
 
 from composcope.diagnosis.points import Points
 from composcope.measures.complexity import Complexity, independent_blocks, pixel_complexity
+from composcope.measures.linear_factorization import VarianceShares, additive_blocks
 from composcope.tasks.base import Images
 from composcope.verdict.pictures import Pictures, whole
 
@@ -41,4 +44,15 @@ def shared_blocks(foreground: Pictures, points: Points) -> str | None:
     best = energy.topk(count).indices
     strongest = torch.cat([foreground[rows].flatten(1)[:, best] for rows in chunks]).double()
     blocks = independent_blocks(strongest, points.factors, BLOCK_TOLERANCE)
+    return blocks_text(blocks)
+
+
+def layer_blocks(shares: VarianceShares | None) -> str | None:
+    """Which of three or more factors a layer mixes, as "x, y | brightness"; up to 5 % of its variance (eq. 28)."""
+    if shares is None or len(shares.by_order) < 3:
+        return None
+    return blocks_text(additive_blocks(shares, BLOCK_TOLERANCE))
+
+
+def blocks_text(blocks: Sequence[Sequence[str]]) -> str:
     return " | ".join(", ".join(block) for block in blocks)

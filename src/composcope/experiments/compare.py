@@ -8,7 +8,7 @@ from composcope.errors import BadInput
 from composcope.experiments.store import Store, flatten
 
 # Of the measures, what a reader compares first; everything else is in `Store.frame()`.
-RESULTS = ("error.", "diagnosis.verdict.kind", "diagnosis.verdict.score", "diagnosis.verdict.factors.")
+RESULTS = ("error.", "diagnosis.verdict.kind", "diagnosis.verdict.score", "diagnosis.verdict.factors.", "forecast.kind")
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def schmidt(gram: Gram, factors: Sequence[Factor]) -> Schmidt:
     if len(factors) != 2:
         raise ValueError(f"the Schmidt decomposition is defined for two factors; there are {len(factors)}")
     x, y = grid_sizes(factors)
-    _check(gram, factors)
+    check_gram(gram, factors)
     gram = gram.double()
     table = rearrange(gram, "(x y) (u v) -> x u y v", x=x, y=y, u=x, v=y)
     if not torch.allclose(gram, gram.T, rtol=0, atol=1e-12 * gram.abs().max().item()):
@@ -75,7 +75,8 @@ def _pairs(table: Tensor, axes: tuple[int, int], sign: int) -> Tensor:
     return mixed.movedim(0, axes[0])
 
 
-def _check(gram: Tensor, factors: Sequence[Factor]) -> None:
+def check_gram(gram: Tensor, factors: Sequence[Factor]) -> None:
+    """ValueError unless the kernel is over the factors' whole grid."""
     points = torch.tensor(grid_sizes(factors)).prod().item()
     if gram.shape != (points, points):
         raise ValueError(f"the grid has {points} points; the kernel has shape {tuple(gram.shape)}")
@@ -101,6 +102,12 @@ class KernelTerms:
         total = sum(weight(theta) for theta in self.theta.values())
         return sum(weight(self.theta[term]) for term in set(chosen)) / total if total > 0 else None
 
+    def cumulative(self, weight: Callable[[float], float] = abs) -> tuple[float, ...] | None:
+        """PF_Coeff of the terms of at most 1, 2, ... factors: it rises to 1. None for a constant kernel."""
+        orders = range(1, max(map(len, self.theta)) + 1)
+        shares = [self.pf_coeff(order, weight) for order in orders]
+        return None if None in shares else tuple(share for share in shares if share is not None)
+
 
 def kernel_terms(gram: Gram, factors: Sequence[Factor]) -> KernelTerms:
     """theta_S = |(Q on the factors in S, P on the others) K (the same)|, for every non-empty set S of factors.
@@ -113,7 +120,7 @@ def kernel_terms(gram: Gram, factors: Sequence[Factor]) -> KernelTerms:
     >>> kernel_terms(same_x, [Factor("x", (0, 1)), Factor("y", (0, 1))]).theta
     {('x',): 2.0, ('y',): 0.0, ('x', 'y'): 0.0}
     """
-    _check(gram, factors)
+    check_gram(gram, factors)
     sizes, count = grid_sizes(factors), len(factors)
     table = gram.double().reshape(*sizes, *sizes)
     names = [factor.name for factor in factors]

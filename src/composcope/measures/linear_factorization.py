@@ -1,6 +1,6 @@
 """Linear factorization: how much of a layer is a sum of single-factor parts. A functional ANOVA over the grid."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -84,3 +84,33 @@ def shares_of(sums: dict[Term, float]) -> VarianceShares | None:
     orders = range(1, max(map(len, sums)) + 1)
     by_order = tuple(sum(share for term, share in shares.items() if len(term) == order) for order in orders)
     return VarianceShares(shares, by_order)
+
+
+def additive_blocks(shares: VarianceShares, epsilon: float = 0.05) -> tuple[Term, ...]:
+    """The finest split of the factors into blocks B with f = sum_B f_B(factors in B), up to `epsilon` of the variance.
+
+    This is partial factorization (paper eq. 28): a linear map can bring such a layer into one part per block, each of
+    which depends on its own factors alone. Of equally fine splits, the one that misses the least.
+
+    >>> mixed = VarianceShares({("x",): 0.2, ("y",): 0.2, ("z",): 0.3, ("x", "y"): 0.3}, (0.7, 0.3))
+    >>> additive_blocks(mixed)
+    (('x', 'y'), ('z',))
+    """
+    names = tuple(dict.fromkeys(name for term in shares.by_term for name in term))
+
+    def missed(blocks: tuple[Term, ...]) -> float:
+        return sum(share for term, share in shares.by_term.items() if not any(set(term) <= set(b) for b in blocks))
+
+    within = [(len(blocks), -missed(blocks), blocks) for blocks in _partitions(names) if missed(blocks) <= epsilon]
+    return max(within, key=lambda found: found[:2])[2]
+
+
+def _partitions(names: Term) -> Iterator[tuple[Term, ...]]:
+    """Every way to divide the names into blocks, each in the order of the names."""
+    if not names:
+        yield ()
+        return
+    for blocks in _partitions(names[:-1]):
+        yield (*blocks, names[-1:])
+        for index, block in enumerate(blocks):
+            yield (*blocks[:index], (*block, names[-1]), *blocks[index + 1 :])

@@ -1,6 +1,7 @@
-"""A layer's activations in a few dimensions: principal components always, UMAP where it is installed."""
+"""A layer's activations as a manifold: in a few dimensions (principal components, UMAP), and how it is curved."""
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.measures.gram import Spectrum, centred_spectrum, gram_matrix
+from composcope.factors import Factor
+from composcope.measures.gram import Spectrum, centred_gram, centred_spectrum, gram_matrix
+from composcope.measures.grid import grid_sizes, wraps
 
 Method = Literal["pca", "umap"]
 
@@ -80,3 +83,53 @@ def embed(
     reducer = umap.UMAP(n_components=components, n_neighbors=nearest, random_state=seed, n_jobs=1)
     coordinates = reducer.fit_transform(activations.flatten(1).float().cpu().numpy())
     return Embedding("umap", torch.as_tensor(coordinates).double(), None)
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Curvature along each factor that has distances: its map over the grid, and its mean, None where it has none."""
+
+    maps: dict[str, Float[Tensor, "points"]]
+    means: dict[str, float | None]
+
+
+def curvature(gram: Float[Tensor, "points points"], factors: Sequence[Factor]) -> Curvature:
+    """rho / radius of the circle through a point and its two neighbours along a factor, rho^2 = mean |a - mean a|^2.
+
+    - `gram`: `gram_matrix(activations)` over the whole grid.
+
+    0 where the manifold is straight, 1 everywhere on a full circle, whatever its size, place and direction. NaN where a
+    factor's first and last values have one neighbour only, or where neighbours coincide.
+
+    >>> angle = torch.arange(12) * (torch.pi / 6)
+    >>> circle = gram_matrix(5 * torch.stack([angle.cos(), angle.sin()], 1) + 3)
+    >>> turns = Factor("angle", tuple(range(0, 360, 30)), "circular", period=360)
+    >>> round(curvature(circle, [turns]).means["angle"], 6)
+    1.0
+    """
+    centred = centred_gram(gram)
+    spread = centred.diagonal().mean().clamp(min=0).sqrt()
+    index = torch.arange(len(gram)).reshape(grid_sizes(factors))
+    maps = {}
+    for axis, factor in enumerate(factors):
+        if factor.kind == "categorical" or factor.size < 3:
+            continue
+        before, after = index.roll(1, axis), index.roll(-1, axis)
+        turns = _inverse_radius(centred, before.flatten(), index.flatten(), after.flatten()) * spread
+        if not wraps(factor):
+            turns = turns.reshape(index.shape).movedim(axis, 0)
+            turns[0] = turns[-1] = torch.nan
+            turns = turns.movedim(0, axis).flatten()
+        maps[factor.name] = turns.float()
+    means = {name: turns.nanmean().item() if turns.isfinite().any() else None for name, turns in maps.items()}
+    return Curvature(maps, means)
+
+
+def _inverse_radius(gram: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Float[Tensor, "points"]:
+    """4 area / (|ab| |bc| |ca|) of the triangles abc, from scalar products; NaN where two corners coincide."""
+    own = gram.diagonal()
+    ab, bc, ca = (own[i] + own[j] - 2 * gram[i, j] for i, j in ((a, b), (b, c), (c, a)))
+    least = 1e-12 * own.mean()  # less than rounding leaves
+    four_areas = (4 * ab * bc - (ab + bc - ca).square()).clamp(min=0).sqrt()
+    known = (ab > least) & (bc > least) & (ca > least)
+    return torch.where(known, four_areas / (ab * bc * ca).clamp(min=1e-300).sqrt(), torch.nan)

@@ -74,12 +74,12 @@ def _short_answer(untreated: Sequence[bool], treated: Sequence[bool]) -> str:
 
 
 def explored(rows: Sequence[RunRow], headline: Headline, most: int = MOST_EXPLORED) -> list[RunRow]:
-    """Judged runs of two factors, one per title, taken from each class in turn.
+    """Judged runs of two factors or more, one per title, taken from each class in turn.
 
     Of runs with the same title the one whose other settings have the most seeds, and of these the smallest seed; in a
     class, runs of the most common task come first.
     """
-    usable = [row for row in judged_runs(rows) if row.part and row.part["samples"] and len(row.part["factors"]) == 2]
+    usable = [row for row in judged_runs(rows) if row.part and row.part["samples"] and len(row.part["factors"]) > 1]
     tasks, seeds = Counter(str(row.get("task")) for row in usable), Counter(_without_seed(row) for row in usable)
     titled: dict[str, RunRow] = {}
     for row in sorted(usable, key=lambda row: (-seeds[_without_seed(row)], _without_seed(row), row.seed, row.run_id)):

@@ -16,10 +16,13 @@ from composcope.diagnosis.text import number
 from composcope.diagnosis.wording import broken_pairs, confusions, factor_rows
 from composcope.diagnosis.wording import headline as verdict_headline
 from composcope.experiments.spec import Spec
+from composcope.forecasts import Forecast
 from composcope.report.charts import Chart, Line, chart
-from composcope.report.diagnosis_maps import diagnosis_maps, kernel_points
+from composcope.report.diagnosis_maps import diagnosis_maps, kernel_points, sliced
+from composcope.report.forecast_part import forecast_part
 from composcope.report.page import render, write_page
 from composcope.report.samples import Samples
+from composcope.tasks.base import Images
 from composcope.verdict import KINDS
 
 DRAWN = {
@@ -34,6 +37,8 @@ DRAWN = {
 }
 """What a held-out image of each class shows, in words."""
 
+SAMPLE_ROWS = ("truth", "decoder")
+
 
 @dataclass(frozen=True)
 class LayerChart:
@@ -46,22 +51,33 @@ class LayerChart:
 
 
 def write_diagnosis_page(
-    diagnosis: Diagnosis, path: Path, title: str, spec: Spec | None = None, samples: Samples | None = None
+    diagnosis: Diagnosis,
+    path: Path,
+    title: str,
+    spec: Spec | None = None,
+    samples: Samples | None = None,
+    forecast: Forecast | None = None,
 ) -> Path:
-    """Write the page of one decoder; `samples` show where the hole is and what is drawn in it.
+    """Write the page of one decoder.
 
-    By default they are those of the diagnosis.
+    - `samples`: show where the hole is and what is drawn in it; by default those of the diagnosis.
+    - `forecast`: what was to be expected before training, shown beside what happened.
     """
     settings = spec.to_toml() if spec is not None else ""
     samples = diagnosis.samples if samples is None else samples
-    part = diagnosis_part(diagnosis, samples)
-    data = part_data(diagnosis, samples)
+    part = diagnosis_part(diagnosis, samples, None if forecast is None else forecast.numbers())
+    expected = None if forecast is None or samples is None else forecast.prediction.draw(samples.latents)
+    if expected is not None:
+        part["sample_rows"] = (*SAMPLE_ROWS, "forecast")
+    data = part_data(diagnosis, samples, expected)
     text = render("diagnosis.html", title=title, settings=settings, part=part, data=data, version=__version__)
     return write_page(text, path)
 
 
-def diagnosis_part(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
-    """What `diagnosis_part.html` says."""
+def diagnosis_part(
+    diagnosis: Diagnosis, samples: Samples | None, forecast: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What `diagnosis_part.html` says; `forecast`: the numbers of one, if it is to be shown."""
     by_name = {table.name: table for table in tables(diagnosis)}
     return {
         "headline": headline(diagnosis),
@@ -74,14 +90,18 @@ def diagnosis_part(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, A
         "scope": scope(diagnosis),
         "factors": diagnosis.factors,
         "flat": len(diagnosis.sizes) > 1 and diagnosis.error.map.ndim > 1,
-        "further": diagnosis.factors[2:] if diagnosis.error.map.ndim > 2 else (),
+        "further": diagnosis.factors[2:] if diagnosis.error.map.ndim > 2 and not sliced(diagnosis) else (),
+        "sliced": sliced(diagnosis),
         "errors": by_name["error"],
         "kernels": by_name.get("kernels"),
+        "orders": orders_chart(diagnosis),
         "reasons": [table for name, table in by_name.items() if name not in ("error", "kernels")],
         "blank": number(diagnosis.error.blank_mse),
         "blank_value": diagnosis.error.blank_mse,
         "distance": distance_chart(diagnosis),
         "samples": sample_labels(diagnosis, samples),
+        "sample_rows": SAMPLE_ROWS,
+        "forecast": forecast_part(forecast, diagnosis) if forecast else None,
         "kernel_points": kernel_points(diagnosis) if len(diagnosis.kernels.rows) else "",
         "layers": layer_table(diagnosis),
         "charts": charts(diagnosis),
@@ -91,10 +111,10 @@ def diagnosis_part(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, A
     }
 
 
-def part_data(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
-    """What the script draws: the maps, and a description of each layer."""
+def part_data(diagnosis: Diagnosis, samples: Samples | None, expected: Images | None = None) -> dict[str, Any]:
+    """What the script draws: the maps, and a description of each layer; `expected`: images forecast at the samples."""
     return {
-        **diagnosis_maps(diagnosis, samples),
+        **diagnosis_maps(diagnosis, samples, expected),
         "layers": [layer_label(layer) for layer in diagnosis.layers.values()],
     }
 
@@ -150,6 +170,15 @@ def distance_chart(diagnosis: Diagnosis) -> Chart | None:
     steps = [f"{steps:g}" for steps in curve.distances.tolist()]
     steps[0], steps[-1] = f"{steps[0]} step in", f"{steps[-1]} steps in"
     return chart("held-out MSE by steps into the hole", drawn, steps, 0.0, 0.0)
+
+
+def orders_chart(diagnosis: Diagnosis) -> Chart | None:
+    """The share of the kernel's terms of at most 1, 2, ... factors; None for two factors, where one number says it."""
+    shares = diagnosis.kernels.pf_by_order
+    if shares is None or len(shares) < 3:
+        return None
+    labels = ["one factor", *(f"up to {order}" for order in range(2, len(shares) + 1))]
+    return chart("share of the kernel's terms by order", [Line("share", list(shares))], labels, 0.0, 1.0)
 
 
 def sample_labels(diagnosis: Diagnosis, samples: Samples | None) -> list[dict[str, str]]:

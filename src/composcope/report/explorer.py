@@ -20,7 +20,7 @@ from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes, grid_steps
 from composcope.measures.superposition import edge_blend
 from composcope.randomness import generator
-from composcope.report.maps import levels, outline
+from composcope.report.maps import levels
 from composcope.report.page import packed, render, write_page
 from composcope.report.titles import titles
 from composcope.tasks.base import Images, Task
@@ -76,9 +76,6 @@ def check_explorable(run: Run) -> None:
     spec, factors = run.spec, run.spec.task.factors
     if not run.draws:
         raise BadInput(f"{type(spec.decoder).__name__} draws no images")
-    if len(factors) > 2:
-        names = ", ".join(factor.name for factor in factors)
-        raise BadInput(f"the task has {len(factors)} factors ({names}); the explorer shows one or two")
     size = len(run.split.latents) * int(np.prod(spec.task.image_shape[1:]))
     if size > MOST_BYTES:
         raise BadInput(f"its images would take {size / 2**20:.0f} MB; {MOST_BYTES / 2**20:.0f} are allowed")
@@ -93,7 +90,7 @@ def task_data(run: Run) -> dict[str, Any]:
     truth = run.truth
     return {
         "factors": [{"name": factor.name, "values": list(factor.values)} for factor in task.factors],
-        "sizes": [*grid_sizes(task.factors), 1][:2],
+        "sizes": [*grid_sizes(task.factors)] if len(task.factors) > 1 else [*grid_sizes(task.factors), 1],
         "image": list(task.image_shape[1:]),
         "scale": scale(truth),
         "truth": packed_pixels(truth, scale(truth)),
@@ -109,7 +106,6 @@ def run_data(run: Run) -> dict[str, Any]:
     heldout, latents = run.split.mask, run.split.latents
     trained = trained_on(run, heldout)
     index = grid_index(latents, task.factors)
-    shown = [*grid_sizes(task.factors), 1][:2]
     prediction, match = predicted(run)
     errors = run.point_errors
     notes = []
@@ -124,7 +120,6 @@ def run_data(run: Run) -> dict[str, Any]:
         "about": about(run),
         "numbers": {name: run.error.get(name) for name in ("seen_mse", "heldout_mse", "blank_mse", "accuracy")},
         "heldout": packed(heldout.numpy().astype(np.uint8)),
-        "outline": outline(heldout.reshape(shown)),
         "trained": packed(trained.numpy().astype(np.uint8)),
         "nearest": packed(nearest(index, trained, run).numpy().astype(np.int32)),
         "outputs": packed_pixels(images, scale(truth)),
@@ -176,12 +171,13 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     task, heldout = run.spec.task, run.split.mask
     index = grid_index(run.split.latents, task.factors)
     drawn = task.foreground(run.draw())
-    if len(task.factors) == 2:
+    if len(task.factors) > 1:
         name, rows = "Superposition", list(index.unbind(1))
-        # A diagonal of the grid has every value of both factors, so its parts are all there are.
-        longest = range(max(grid_sizes(task.factors)))
-        width = task.factors[1].size
-        diagonal = [min(i, task.factors[0].size - 1) * width + min(i, width - 1) for i in longest]
+        # A diagonal of the grid has every value of all factors, so its parts are all there are.
+        sizes = grid_sizes(task.factors)
+        steps = torch.arange(max(sizes))
+        places = torch.stack([steps.clamp(max=size - 1) for size in sizes])
+        diagonal = torch.from_numpy(np.ravel_multi_index(tuple(places.numpy()), sizes))
         parts = [part[: factor.size] for part, factor in zip(run.parts_alone(diagonal), task.factors, strict=True)]
     elif differentiable(task.factors) and heldout.any():
         name = "Blend of the edges"

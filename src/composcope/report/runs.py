@@ -10,6 +10,7 @@ from composcope.errors import BadInput
 from composcope.experiments.run import Run
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Record, Store
+from composcope.forecasts.stored import stored_forecast
 from composcope.report.diagnosis_page import diagnosis_part, part_data
 from composcope.report.samples import Samples, run_samples
 from composcope.report.titles import title
@@ -174,7 +175,7 @@ def brief(part: Any, words: bool = False) -> str:
 def _with_diagnosis(store: Store, row: RunRow) -> RunRow:
     diagnosis = store.diagnosis(row.run_id)
     samples, problem = _samples(store, row.run_id)
-    part = diagnosis_part(diagnosis, samples)
+    part = diagnosis_part(diagnosis, samples, stored_forecast(store, row.run_id))
     if problem:
         part["notes"] = {**part["notes"], "samples": problem}
     verdict = diagnosis.verdict

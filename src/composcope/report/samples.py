@@ -35,16 +35,18 @@ def run_samples(run: Run) -> Samples:
     return samples(run.spec.task, run.spec.holdout, run.draw)
 
 
-def packed_images(shown: Samples) -> dict[str, Any]:
-    """Truth and drawn images, (2, images, height, width, channels), as 0..254; averaged where they are large.
+def packed_images(shown: Samples, expected: Images | None = None) -> dict[str, Any]:
+    """Truth, drawn and, if given, expected images, (2 or 3, images, height, width, channels), as 0..254.
+
+    They are averaged where they are large.
 
     Black and white are 0 and 1, or the least and the greatest pixel of the truth where these go beyond.
     """
-    pair = torch.stack([shown.truth, shown.images]).flip(-2)
-    height, width = pair.shape[-2:]
+    rows = torch.stack([shown.truth, shown.images, *([] if expected is None else [expected])]).flip(-2)
+    height, width = rows.shape[-2:]
     if max(height, width) > MOST:
-        pair = torch.stack([adaptive_avg_pool2d(images, (min(height, MOST), min(width, MOST))) for images in pair])
-    if pair.shape[2] not in (1, 3):
-        pair = pair.mean(2, keepdim=True)
+        rows = torch.stack([adaptive_avg_pool2d(images, (min(height, MOST), min(width, MOST))) for images in rows])
+    if rows.shape[2] not in (1, 3):
+        rows = rows.mean(2, keepdim=True)
     low, high = min(0.0, shown.truth.min().item()), max(1.0, shown.truth.max().item())
-    return packed(levels(pair.movedim(2, -1), low, high))
+    return packed(levels(rows.movedim(2, -1), low, high))

@@ -1,6 +1,6 @@
 """The verdict: what a decoder does on held-out combinations, beside what it does on seen ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -130,7 +130,7 @@ def judge(
 
 def _mostly_added(draws: Sequence[Placed]) -> bool:
     """Whether held-out images are mostly sums, as the seen ones are: then that is what the decoder does everywhere."""
-    return _kind(_shares(draws)) == KINDS["additive"]
+    return kind_of(_shares(draws)) == KINDS["additive"]
 
 
 def _chosen(
@@ -190,7 +190,7 @@ def _summed_up(
         classes[row] = name
     right = index == shown
     return Verdict(
-        kind=_kind(shares) if learned else NOT_LEARNED,
+        kind=kind_of(shares) if learned else NOT_LEARNED,
         score=shares["composer"] if learned else None,
         shares=shares,
         classes=tuple(classes),
@@ -226,7 +226,7 @@ def _shares(draws: Sequence[Placed]) -> dict[str, float]:
     return {name: names.count(name) / len(names) for name in KINDS} if names else {}
 
 
-def _kind(shares: dict[str, float]) -> str:
+def kind_of(shares: Mapping[str, float]) -> str:
     """What the most images do; of equally many, the first in `KINDS`."""
     total = dict.fromkeys(KINDS.values(), 0.0)
     for name, kind in KINDS.items():

@@ -74,7 +74,7 @@ def test_every_titled_quantity_that_applies_is_in_the_numbers_the_summary_and_th
 
 def test_charts_come_from_the_descriptions(diagnosis):
     by_title = {made.title: made for made in charts(diagnosis)}
-    assert list(by_title) == ["Volume gap", "Factorization", "Probes", "Main effects"]
+    assert list(by_title) == ["Volume gap", "Factorization", "Probes", "Main effects", "Curvature"]
     assert [line.label for line in by_title["Volume gap"].lines] == ["trained", "untrained"]
     assert [line.label for line in by_title["Probes"].lines] == ["probe x", "probe y"]
     gaps = [layer.geometry.volumes.gap for layer in diagnosis.layers.values()]

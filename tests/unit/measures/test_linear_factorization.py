@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.linear_factorization import effect_variances, variance_shares
+from composcope.measures.linear_factorization import additive_blocks, effect_variances, shares_of, variance_shares
 
 from .scenes import normal, plane, rotation
 
@@ -46,3 +46,27 @@ def test_one_factor_is_all_main_effect_and_a_constant_layer_has_no_shares():
     x = [Factor("x", range(5))]
     assert variance_shares(normal(5, 2), x).by_order == (1,)
     assert variance_shares(torch.full((5, 2), 0.1), x) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "blocks"),
+    [
+        (lambda x, y, z: x + y**2 - z, (("x",), ("y",), ("z",))),
+        (lambda x, y, z: x * y + 5 * z, (("x", "y"), ("z",))),
+        (lambda x, y, z: x * z + y, (("x", "z"), ("y",))),
+        (lambda x, y, z: x * y * z, (("x", "y", "z"),)),
+    ],
+)
+def test_blocks_are_the_factors_that_interact(function, blocks):
+    factors = [Factor(name, range(4)) for name in "xyz"]
+    x, y, z = latent_grid(factors).double().unbind(1)
+    activations = torch.stack([function(x - 1.5, y - 1.5, z - 1.5), function(x, y, z)], 1)
+    assert additive_blocks(variance_shares(activations, factors), 1e-6) == blocks
+
+
+def test_small_interactions_are_left_out_of_blocks_and_the_finest_split_wins():
+    shares = {("x",): 0.4, ("y",): 0.3, ("z",): 0.2, ("x", "y"): 0.03, ("x", "z"): 0.01, ("x", "y", "z"): 0.06}
+    found = shares_of(shares)
+    assert additive_blocks(found, 0.2) == (("x",), ("y",), ("z",))
+    assert additive_blocks(found, 0.08) == (("x", "y"), ("z",))
+    assert additive_blocks(found, 0.05) == (("x", "y", "z"),)

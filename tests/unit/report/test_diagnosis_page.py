@@ -115,7 +115,8 @@ def test_one_factor_has_strips_and_a_blend(tmp_path):
     assert "along angle" in page
 
 
-def test_three_factors_are_shown_as_the_mean_over_the_third(tmp_path):
+def test_many_combinations_of_three_factors_are_shown_as_the_mean_over_the_third(tmp_path, monkeypatch):
+    monkeypatch.setattr("composcope.report.diagnosis_maps.MOST_SLICED", 10)
     spec = tiny(task=cs.BumpTask(5, brightness=(0.5, 1.0)), holdout=cs.Square(1, 3))
     found, shown = diagnosed(spec)
     assert diagnosis_maps(found, shown)["error"]["shape"] == [5, 5]
@@ -196,3 +197,71 @@ def test_a_run_of_the_papers_size_takes_less_than_100_kb():
     )
     page = text.render(part=diagnosis_part(found, shown), data=part_data(found, shown))
     assert len(page) < 100_000
+
+
+FORECAST = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.OneHot(), cs.CNN(depth=2, width=4), cs.Stripes(bumps=20))
+
+
+def test_a_forecast_is_shown_beside_the_outcome(tmp_path):
+    forecast = cs.forecast(FORECAST)
+    found, shown = diagnosed(FORECAST, Perfect(FORECAST.task))
+    part = diagnosis_part(found, shown, forecast.numbers())
+    rows = {name: values for name, *values in part["forecast"]["rows"]}
+    assert rows["composed"][1] == "100%"
+    assert rows["held-out images"] == [forecast.kind, "composes"]
+    text = write_diagnosis_page(found, tmp_path / "a.html", "A", FORECAST, shown, forecast).read_text()
+    assert "Forecast before training" in text
+    assert "forecast at x 2, y 2" in text
+    images = unpacked(part_data(found, shown, forecast.prediction.draw(shown.latents))["samples"])
+    assert images.shape[:2] == (3, len(shown.rows))
+    assert "Forecast before training" not in write_diagnosis_page(found, tmp_path / "b.html", "B").read_text()
+
+
+def test_a_forecast_that_abstains_says_why(tmp_path):
+    spec = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.OneHot(), cs.CNN(depth=1, width=4), cs.Everything())
+    found, shown = diagnosed(spec)
+    text = write_diagnosis_page(found, tmp_path / "a.html", "A", spec, shown, cs.forecast(spec)).read_text()
+    assert "the forecast abstained: the CNN has depth 1" in text
+    assert "Forecast and outcome" not in text
+
+
+def test_three_factors_have_a_curve_by_order_blocks_and_a_rank():
+    task = cs.BumpTask(6, brightness=(0.5, 1.0))
+    module = cs.MLP(depth=1, width=8).build((6, 6, 2), task.image_shape)
+    found = diagnose(module, task, cs.Square(2, 3), cs.Bump())
+    part = diagnosis_part(found, None)
+    assert part["orders"] is not None
+    assert found.kernels.pf_by_order[-1] == pytest.approx(1)
+    numbers = found.numbers()
+    assert len(numbers["kernels"]["pf_by_order"]) == 3
+    assert numbers["kernels"]["cp_errors"][0] == pytest.approx(found.kernels.rank.errors[0])
+    assert numbers["linear_factorization"]["code"]["blocks"] == "x | y | brightness"
+    assert numbers["curvature"]["image"]["x"] > 0
+    titles = [row.title for row in part["kernels"].rows]
+    assert "products of single-factor kernels" in titles
+
+
+def test_two_factors_have_none_of_these():
+    found, _ = diagnosed(tiny())
+    assert diagnosis_part(found, None)["orders"] is None
+    assert found.kernels.rank is None
+    assert "mixes" not in diagnosis_part(found, None)["layers"].columns
+
+
+def test_maps_of_three_factors_are_kept_over_the_whole_grid(monkeypatch):
+    task = cs.BumpTask(6, brightness=(0.5, 1.0))
+    module = cs.MLP(depth=1, width=8).build((6, 6, 2), task.image_shape)
+    found = diagnose(module, task, cs.Square(2, 3), cs.Bump())
+    data = part_data(found, found.samples)
+    assert data["grid"]["factors"][2] == {"name": "brightness", "values": ["0.5", "1"]}
+    assert unpacked(data["grid"]["heldout"]).sum() == 8
+    assert unpacked(data["error"]).shape == (6, 6, 2)
+    assert unpacked(data["classes"]).shape == (6, 6, 2)
+    assert unpacked(data["volumes"]).shape == (len(found.layers), 6, 6, 2)
+    assert diagnosis_part(found, found.samples)["sliced"]
+    logs = found.error.map.double().log10().clamp(min=data["error"]["low"])
+    step = (data["error"]["high"] - data["error"]["low"]) / 254
+    assert data["error"]["low"] + step * unpacked(data["error"]) == pytest.approx(logs.numpy(), abs=step)
+    monkeypatch.setattr("composcope.report.diagnosis_maps.MOST_SLICED", 10)
+    assert unpacked(part_data(found, found.samples)["error"]).shape == (6, 6)
+    assert "grid" not in part_data(found, found.samples)

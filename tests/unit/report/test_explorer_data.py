@@ -118,15 +118,29 @@ def test_one_factor_is_a_line_with_a_blend_in_its_gap(trained):
 
 
 def test_what_cannot_be_explored_is_told(trained, tiny_spec, tmp_path, store):
-    three = replace(tiny_spec, task=cs.BumpTask(8, brightness=(0.5, 1.0)))
     reader = replace(tiny_spec, decoder=cs.ImageEncoder(width=4))
-    data = explorer_data([trained(three), trained(reader)], {"lost": "no such run"})
+    data = explorer_data([trained(reader)], {"lost": "no such run"})
     assert data["runs"] == []
     assert [problem["reason"] for problem in data["problems"]] == [
         "no such run",
-        "the task has 3 factors (x, y, brightness); the explorer shows one or two",
         "ImageEncoder draws no images",
     ]
+
+
+def test_three_factors_have_the_whole_grid_and_all_their_parts(trained, tiny_spec):
+    three = trained(replace(tiny_spec, task=cs.BumpTask(8, brightness=(0.5, 1.0))))
+    data = explorer_data([three])
+    assert data["tasks"][0]["sizes"] == [8, 8, 2]
+    told = data["runs"][0]
+    assert unpacked(told["outputs"]).shape == (128, 8, 8)
+    assert [len(unpacked(part["images"])) for part in told["prediction"]["parts"]] == [8, 8, 2]
+    rows = [unpacked(part["rows"]) for part in told["prediction"]["parts"]]
+    assert [row[5 * 16 + 3 * 2 + 1] for row in rows] == [5, 3, 1]
+    parts = three.parts_alone([5 * 16 + 3 * 2 + 1])
+    for part, row, own in zip(told["prediction"]["parts"], rows, parts, strict=True):
+        images = part["images"]
+        step = (images["high"] - images["low"]) / 254
+        assert images["low"] + step * unpacked(images)[row[87]] == pytest.approx(own[0, 0].numpy(), abs=step)
 
 
 def test_a_table_in_another_order_is_shown_in_the_grids(trained, tiny_spec, tmp_path):

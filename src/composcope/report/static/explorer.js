@@ -33,9 +33,12 @@
     return clamp(Math.log(error / low) / Math.log(high / low) || 0, 0, 1);
   }
 
-  // What is shown: the opened run and its task, the point as grid indices, the layer and the unit.
-  const now = { run: null, task: null, x: 0, y: 0, layer: null, unit: 0 };
-  const at = () => now.x * now.task.sizes[1] + now.y;
+  // What is shown: the opened run and its task, the point as grid indices, the two axes of the plane, layer and unit.
+  const now = { run: null, task: null, place: [0, 0], axes: [0, 1], layer: null, unit: 0 };
+  const at = () => now.task.grid.row(now.place);
+  const plane = () => now.axes.map((axis) => now.task.sizes[axis]);
+  const cell = () => now.task.grid.cell(now.axes, now.place);
+  const spot = () => now.axes.map((axis) => now.place[axis]);
 
   // The four images. Rows of pixels grow upwards.
   const images = Object.fromEntries([...root.querySelectorAll("[data-image]")].map((figure) => [figure.dataset.image, {
@@ -88,11 +91,12 @@
 
   // Colour cell (x, y) by the table's entry `level(point)`, 0..255; cells without a number stay empty.
   function colourMap(map, table, level) {
-    const [columns, rows] = now.task.sizes;
+    const [columns, rows] = plane();
+    const row = cell();
     const { pixels, done } = pictures.buffer(columns, rows, map.canvas);
     for (let x = 0; x < columns; x++) {
       for (let y = 0; y < rows; y++) {
-        const found = level(x * rows + y);
+        const found = level(row(x, y));
         pixels[(rows - 1 - y) * columns + x] = Number.isFinite(found) ? table[Math.round(clamp(found, 0, 255))] : EMPTY;
       }
     }
@@ -100,23 +104,24 @@
   }
 
   function outlineMap(map) {
-    const [columns, rows] = now.task.sizes;
+    const [columns, rows] = plane();
+    const row = cell();
     map.box.style.aspectRatio = `1 / ${clamp(rows / columns, 0.12, 2)}`;
     map.svg.setAttribute("viewBox", `0 0 ${columns} ${rows}`);
-    for (const line of map.svg.querySelectorAll(".casing, .hole")) line.setAttribute("d", now.run.outline);
+    const border = pictures.outline(columns, rows, (x, y) => now.run.heldout.values[row(x, y)] === 1);
+    for (const line of map.svg.querySelectorAll(".casing, .hole")) line.setAttribute("d", border);
     const dots = [];
-    if (now.run.sparse) {
-      now.run.trained.values.forEach((is, point) => {
-        if (is) dots.push(`M${Math.floor(point / rows) + 0.5} ${rows - (point % rows) - 0.5}h0`);
-      });
+    for (let x = 0; now.run.sparse && x < columns; x++) {
+      for (let y = 0; y < rows; y++) {
+        if (now.run.trained.values[row(x, y)]) dots.push(`M${x + 0.5} ${rows - y - 0.5}h0`);
+      }
     }
     map.svg.querySelector(".trained").setAttribute("d", dots.join(""));
   }
 
   function markPoint(map) {
-    const [columns, rows] = now.task.sizes;
-    const x = now.x + 0.5;
-    const y = rows - now.y - 0.5;
+    const [columns, rows] = plane();
+    const [x, y] = [spot()[0] + 0.5, rows - spot()[1] - 0.5];
     map.cross.setAttribute("d", `M${x} 0V${rows}M0 ${y}H${columns}`);
     map.point.style.left = `${(100 * x) / columns}%`;
     map.point.style.top = `${(100 * y) / rows}%`;
@@ -141,7 +146,7 @@
   }
 
   const named = (point) => now.task.factors
-    .map(({ name, values: all }, i) => `${name} ${short(all[i === 0 ? Math.floor(point / now.task.sizes[1]) : point % now.task.sizes[1]])}`)
+    .map(({ name, values: all }, axis) => `${name} ${short(all[now.task.grid.index(point)[axis]])}`)
     .join(", ");
 
   function write(point, near) {
@@ -166,7 +171,7 @@
     const spoken = `${named(point)}: ${state}. Error ${exponent(error)}, of a blank image ${exponent(task.blank.values[point])}.`
       + (run.position_error ? ` Drawn ${place}.` : "");
     root.querySelectorAll("[data-axis]").forEach((slider) => {
-      slider.value = slider.dataset.axis === "0" ? now.x : now.y;
+      slider.value = spot()[Number(slider.dataset.axis)];
       slider.setAttribute("aria-valuetext", spoken);
     });
     announce(spoken);
@@ -193,32 +198,44 @@
     }
   }
 
-  function move(x, y) {
-    now.x = clamp(x, 0, now.task.sizes[0] - 1);
-    now.y = clamp(y, 0, now.task.sizes[1] - 1);
+  function move(...to) {
+    now.axes.forEach((axis, i) => { now.place[axis] = clamp(to[i], 0, now.task.sizes[axis] - 1); });
+    refresh();
+  }
+  const by = (x, y) => move(spot()[0] + x, spot()[1] + y);
+
+  // Another plane, or another place along the other factors.
+  let showControls = () => {};
+  function turn() {
+    Object.values(maps).forEach(outlineMap);
+    colourMap(maps.error, pictures.tables.viridis, (point) => 255 * height(now.run.error.values[point]));
+    nameAxes();
+    if (now.layer) showLayer(now.run.layers.indexOf(now.layer), now.unit);
     refresh();
   }
 
   // The middle of what is held out.
   function hole() {
     const held = [...now.run.heldout.values.keys()].filter((point) => now.run.heldout.values[point]);
-    const rows = now.task.sizes[1];
-    const middle = (places) => Math.round(places.reduce((sum, place) => sum + place, 0) / places.length);
-    if (held.length) move(middle(held.map((point) => Math.floor(point / rows))), middle(held.map((point) => point % rows)));
+    if (!held.length) return;
+    const each = held.map((point) => now.task.grid.index(point));
+    now.place = now.task.sizes.map((_, axis) => Math.round(each.reduce((sum, index) => sum + index[axis], 0) / each.length));
+    showControls();
+    turn();
   }
 
   const KEYS = {
-    ArrowLeft: (step) => move(now.x - step, now.y), ArrowRight: (step) => move(now.x + step, now.y),
-    ArrowDown: (step) => move(now.x, now.y - step), ArrowUp: (step) => move(now.x, now.y + step),
-    Home: () => move(0, now.y), End: () => move(Infinity, now.y),
-    PageDown: () => move(now.x, 0), PageUp: () => move(now.x, Infinity),
+    ArrowLeft: (step) => by(-step, 0), ArrowRight: (step) => by(step, 0),
+    ArrowDown: (step) => by(0, -step), ArrowUp: (step) => by(0, step),
+    Home: () => move(0, spot()[1]), End: () => move(Infinity, spot()[1]),
+    PageDown: () => move(spot()[0], 0), PageUp: () => move(spot()[0], Infinity),
     h: hole, H: hole,
   };
 
   for (const { box } of Object.values(maps)) {
     const follow = (event) => {
       const area = box.getBoundingClientRect();
-      const [columns, rows] = now.task.sizes;
+      const [columns, rows] = plane();
       move(Math.floor(((event.clientX - area.left) / area.width) * columns),
         rows - 1 - Math.floor(((event.clientY - area.top) / area.height) * rows));
     };
@@ -235,8 +252,8 @@
     KEYS[event.key](event.shiftKey ? 5 : 1);
   });
   root.querySelectorAll("[data-axis]").forEach((slider) => slider.addEventListener("input", () => {
-    if (slider.dataset.axis === "0") move(Number(slider.value), now.y);
-    else move(now.x, Number(slider.value));
+    if (slider.dataset.axis === "0") move(Number(slider.value), spot()[1]);
+    else move(spot()[0], Number(slider.value));
   }));
 
   function showLayer(index, unit = 0) {
@@ -286,12 +303,18 @@
     if (requested !== index) return; // another run was chosen meanwhile
     const before = now.task;
     const layer = now.layer;
+    task.grid ??= pictures.grid(task.sizes);
     Object.assign(now, { run, task, layer: null });
+    if (before !== task) {
+      const middle = task.sizes.map((size) => Math.floor(size / 2));
+      const same = before !== null && before.sizes.length === task.sizes.length;
+      now.place = same ? now.place.map((at, axis) => Math.min(Math.round((at / before.sizes[axis]) * task.sizes[axis]), task.sizes[axis] - 1)) : middle;
+      if (!same) now.axes = [0, 1];
+    }
     run.sparse ??= run.trained.values.some((is, point) => !is && !run.heldout.values[point]);
     showTask();
     root.hidden = false;
-    Object.values(maps).forEach(outlineMap);
-    colourMap(maps.error, pictures.tables.viridis, (point) => 255 * height(run.error.values[point]));
+    turn();
     part("inside").hidden = !run.layers.length;
     if (run.layers.length) {
       control("layer").max = run.layers.length - 1;
@@ -299,7 +322,6 @@
       showLayer(same >= 0 ? same : run.layers.length - 1, now.unit);
     }
     if (before === null) hole();
-    else if (before !== task) move(Math.round((now.x / before.sizes[0]) * task.sizes[0]), Math.round((now.y / before.sizes[1]) * task.sizes[1]));
     refresh();
   }
 
@@ -309,23 +331,31 @@
     const [height, width] = task.image;
     for (const image of Object.values(images)) image.sheet = pictures.buffer(width, height, image.canvas);
     const [x, y] = task.factors;
-    for (const [letter, factor] of [["x", x], ["y", y]]) {
-      say(`${letter}-name`, factor ? factor.name : "");
-      say(`${letter}-label`, factor ? factor.name : "");
-      say(`${letter}-low`, factor ? short(factor.values[0]) : "");
-      say(`${letter}-high`, factor ? short(factor.values.at(-1)) : "");
-    }
+    part("choice").hidden = task.factors.length < 3;
+    showControls = task.factors.length < 3 ? () => {} : pictures.planeControls(part("choice"), task.factors, now, turn);
     part("y-slider").hidden = !y;
-    root.querySelectorAll("[data-axis]").forEach((slider, axis) => { slider.max = task.sizes[axis] - 1; });
     part("position").hidden = !run.position_error;
     part("match").hidden = !run.match;
     part("trained-key").hidden = !run.sparse;
     const guess = run.prediction ? run.prediction.name : "Superposition";
     say("match-name", `Match with ${guess.toLowerCase()}`);
     images.prediction.title.textContent = guess;
-    images.prediction.about.textContent = y ? `${x.name} alone + ${y.name} alone` : "of the seen images beside the gap";
+    images.prediction.about.textContent = y ? task.factors.map(({ name }) => `${name} alone`).join(" + ") : "of the seen images beside the gap";
     scales[run.task].forEach((end, i) => say(i ? "error-high" : "error-low", exponent(end)));
     say("about", [run.about, ...run.notes].join("; "));
+  }
+
+  // Names and ends of the two axes.
+  function nameAxes() {
+    ["x", "y"].forEach((letter, i) => {
+      const factor = now.task.factors[now.axes[i]];
+      say(`${letter}-name`, factor ? factor.name : "");
+      say(`${letter}-label`, factor ? factor.name : "");
+      say(`${letter}-low`, factor ? short(factor.values[0]) : "");
+      say(`${letter}-high`, factor ? short(factor.values.at(-1)) : "");
+    });
+    spots["y-name"].classList.toggle("long", spots["y-name"].textContent.length > 2);
+    root.querySelectorAll("[data-axis]").forEach((slider, i) => { slider.max = plane()[i] - 1; });
   }
 
   data.runs.forEach((run, index) => {

@@ -146,8 +146,25 @@ async function drawDiagnosis(part) {
     pictures.show(canvas, small.canvas);
   }
 
+  // With three or more factors, maps are over the whole grid and are cut along the plane that is chosen.
+  const grid = data.grid ? pictures.grid(data.grid.factors.map(({ values }) => values.length)) : null;
+  const chosen = { axes: [0, 1], place: data.grid?.factors.map(({ values }) => Math.floor(values.length / 2)) };
+  const plane = () => chosen.axes.map((axis) => data.grid.factors[axis].values.length);
+  const CUT = ["error", "classes", "volumes", "tuning"];
+  function cut(canvas, name, index, map) {
+    const [width, height] = plane();
+    const [row, { shape, values }] = [grid.cell(chosen.axes, chosen.place), arrays[name]];
+    const start = index * shape.slice(-data.grid.factors.length).reduce((product, size) => product * size, 1);
+    const levels = new Uint8Array(width * height);
+    for (let x = 0; x < width; x += 1) {
+      for (let y = 0; y < height; y += 1) levels[(height - 1 - y) * width + x] = values[start + row(x, y)];
+    }
+    paint(canvas, levels, width, height, palette(map), 1);
+  }
+
   // Picture number `index` of an array whose last axes are height and width (and channels, for images).
   function draw(canvas, name, index, map) {
+    if (grid !== null && CUT.includes(name)) return cut(canvas, name, index, map);
     const { shape, values } = arrays[name];
     const [height, width, channels] = name === "samples" ? shape.slice(-3) : [...shape.slice(-2), 1];
     const size = height * width * channels;
@@ -155,13 +172,19 @@ async function drawDiagnosis(part) {
   }
 
   const canvases = (name) => [...part.querySelectorAll(`canvas[data-draw="${name}"]`)];
-  for (const svg of part.querySelectorAll("svg.outline")) {
-    const [height, width] = arrays.error.shape;
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.firstElementChild.setAttribute("d", data.outline ?? "");
+  const held = data.grid?.heldout ? (await pictures.unpack(data.grid.heldout)).values : null;
+  function drawMaps() {
+    for (const svg of part.querySelectorAll("svg.outline")) {
+      const [width, height] = grid === null ? [...arrays.error.shape].reverse() : plane();
+      const row = grid?.cell(chosen.axes, chosen.place);
+      const border = grid === null ? data.outline : held && pictures.outline(width, height, (x, y) => held[row(x, y)] === 1);
+      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      svg.firstElementChild.setAttribute("d", border ?? "");
+    }
+    for (const canvas of canvases("error")) draw(canvas, "error", 0, "viridis");
+    for (const canvas of canvases("classes")) draw(canvas, "classes", 0, "classes");
   }
-  for (const canvas of canvases("error")) draw(canvas, "error", 0, "viridis");
-  for (const canvas of canvases("classes")) draw(canvas, "classes", 0, "classes");
+  drawMaps();
   for (const canvas of canvases("kernel")) draw(canvas, "kernel", 0, "cividis");
   canvases("samples").forEach((canvas, index) => draw(canvas, "samples", index, "grey"));
   const short = (value) => (value !== 0 && Math.abs(value) < 0.01 ? value.toExponential(1) : String(Number(value.toPrecision(2))));
@@ -179,6 +202,13 @@ async function drawDiagnosis(part) {
   for (const canvas of canvases("kernel")) markHeldout(canvas, data.kernel.heldout);
 
   const slider = part.querySelector("input.layer");
+  const choice = part.querySelector(".choice");
+  if (choice !== null && grid !== null) {
+    pictures.planeControls(choice, data.grid.factors, chosen, () => {
+      drawMaps();
+      slider?.dispatchEvent(new Event("input"));
+    });
+  }
   if (slider === null) return;
   const show = () => {
     const layer = Number(slider.value);

@@ -76,5 +76,73 @@ const pictures = (() => {
     context.drawImage(small, 0, 0, canvas.width, canvas.height);
   }
 
-  return { unpack, unpackAll, grey, tables, buffer, gradient, show };
+  // A grid of any number of factors, the first slowest: rows of its points, and the plane of two of its axes.
+  function grid(sizes) {
+    const strides = sizes.map((_, axis) => sizes.slice(axis + 1).reduce((product, size) => product * size, 1));
+    const row = (index) => index.reduce((sum, place, axis) => sum + place * strides[axis], 0);
+    const index = (point) => sizes.map((size, axis) => Math.floor(point / strides[axis]) % size);
+    // The row of cell (x, y) of the plane of `axes` through the point at `place`.
+    const cell = ([first, second], place) => {
+      const rest = row(place) - place[first] * strides[first] - place[second] * strides[second];
+      return (x, y) => rest + x * strides[first] + y * strides[second];
+    };
+    const pairs = sizes.flatMap((_, first) => sizes.map((_, second) => [first, second]).filter(([a, b]) => a < b));
+    return { row, index, cell, pairs };
+  }
+
+  // The line around the cells (x, y) that are inside, y upwards, as an SVG path with one unit per cell.
+  function outline(columns, rows, inside) {
+    const is = (x, y) => x >= 0 && y >= 0 && x < columns && y < rows && inside(x, y);
+    const lines = [];
+    for (let x = 0; x <= columns; x += 1) {
+      for (let y = 0; y <= rows; y += 1) {
+        if (is(x, y) !== is(x, y - 1)) lines.push(`M${x} ${rows - y}h1`);
+        if (is(x, y) !== is(x - 1, y)) lines.push(`M${x} ${rows - y}v-1`);
+      }
+    }
+    return lines.join("");
+  }
+
+  // A choice of two axes, and a slider for each of the others: `changed(axes, place)` is called with every choice.
+  function planeControls(box, factors, chosen, changed) {
+    const { pairs } = grid(factors.map(({ values }) => values.length));
+    const select = document.createElement("select");
+    pairs.forEach(([a, b], number) => select.append(new Option(`${factors[a].name} and ${factors[b].name}`, number)));
+    const label = document.createElement("label");
+    label.append("Plane of ", select);
+    const sliders = factors.map(({ name, values }, axis) => {
+      const input = Object.assign(document.createElement("input"), { type: "range", min: 0, max: values.length - 1, step: 1 });
+      const output = document.createElement("output");
+      const line = Object.assign(document.createElement("label"), { className: "slider" });
+      const told = () => { output.textContent = input.ariaValueText = String(values[input.value]); };
+      input.value = chosen.place[axis];
+      told();
+      input.addEventListener("input", () => {
+        told();
+        chosen.place[axis] = Number(input.value);
+        changed();
+      });
+      line.append(`${name} `, output, input);
+      return { line, input, told };
+    });
+    const show = () => {
+      select.value = pairs.findIndex(([a, b]) => a === chosen.axes[0] && b === chosen.axes[1]);
+      sliders.forEach(({ line, input, told }, axis) => {
+        line.hidden = chosen.axes.includes(axis);
+        input.value = chosen.place[axis];
+        told();
+      });
+    };
+    select.addEventListener("change", () => {
+      chosen.axes = pairs[Number(select.value)];
+      show();
+      changed();
+    });
+    box.replaceChildren(label, ...sliders.map(({ line }) => line));
+    box.hidden = false;
+    show();
+    return show;
+  }
+
+  return { unpack, unpackAll, grey, tables, buffer, gradient, show, grid, outline, planeControls };
 })();

@@ -1,0 +1,27 @@
+"""Forecasts beside stored runs: their numbers are the measures named "forecast"."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from typing import Any
+
+from composcope.errors import CannotStore
+from composcope.experiments.store import Store
+from composcope.forecasts.forecast import Forecast, forecast
+from composcope.forecasts.loglinear import OnProgress
+
+NAME = "forecast"
+# Raised when the same spec would be forecast otherwise; older numbers are then not shown.
+FORECAST_VERSION = 1
+
+
+def forecast_run(store: Store, run_id: str, on_progress: OnProgress = lambda done, total: None) -> Forecast:
+    """Forecast a stored run from its spec, without its weights, and store the numbers with it if it can be written."""
+    made = forecast(store.spec(run_id), on_progress)
+    with suppress(CannotStore) if store.read_only else nullcontext():
+        store.save_measures(run_id, NAME, FORECAST_VERSION, made.numbers())
+    return made
+
+
+def stored_forecast(store: Store, run_id: str) -> Mapping[str, Any] | None:
+    """The numbers that were stored with a run, None if there are none of this version."""
+    return store.measures(run_id, {NAME: FORECAST_VERSION}).get(NAME)
