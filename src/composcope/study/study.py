@@ -108,7 +108,8 @@ def register_study(study: Study) -> Study:
 def studies() -> dict[str, Study]:
     """Every known study by name. Packages bring theirs under the entry-point group "composcope.studies"."""
     installed = [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
-    return {**{study.name: study for study in installed}, **_registered}
+    known = {**{study.name: study for study in installed}, **_registered}
+    return dict(sorted(known.items(), key=lambda item: item[0] != DEFAULT))  # the default first
 
 
 def find_study(study: "str | Study | None" = None) -> Study:

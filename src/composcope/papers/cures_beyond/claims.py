@@ -1,6 +1,6 @@
 """What we expected, from trials with other seeds, registered before the runs that judge it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from composcope.experiments.run import Run
 from composcope.papers.cures_beyond.numbers import behind_position, fully_right, position_right
@@ -10,7 +10,7 @@ from composcope.papers.cures_beyond.worlds import BRIGHTNESS, BUMPS, DIGITS, SPR
 from composcope.study.claim import Claim, Effect, Part
 from composcope.study.effects import by_seed, difference, of_runs
 from composcope.study.evidence import Evidence
-from composcope.study.plan import Plan
+from composcope.study.plan import Key, Plan
 from composcope.study.preset import Preset
 
 SOURCE = "our own question"
@@ -36,7 +36,9 @@ def _best_of(world: str) -> Effect:
     """The largest share of any treatment, for seeds that have all of them."""
 
     def effect(evidence: Evidence) -> dict[int, float]:
-        own = {cell: runs for cell, runs in evidence.items() if isinstance(cell, Cell) and cell.world == world}
+        own: dict[Key, Sequence[Run]] = {
+            cell: runs for cell, runs in evidence.items() if isinstance(cell, Cell) and cell.world == world
+        }
         rows = by_seed(Evidence(evidence.preset, own), fully_right)
         return {seed: max(row.values()) for seed, row in rows.items()}
 

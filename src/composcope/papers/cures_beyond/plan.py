@@ -63,5 +63,5 @@ def cells(preset: Preset, world: str | None = None, treatments: tuple[str, ...] 
     return {
         cell: specs
         for cell, specs in every_cell(preset).items()
-        if world in (None, cell.world) and (wanted is None or cell.treatment in wanted)
+        if isinstance(cell, Cell) and world in (None, cell.world) and (wanted is None or cell.treatment in wanted)
     }
