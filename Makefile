@@ -18,7 +18,7 @@ test: $(VENV)/developer browser
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(MAKE) docs
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-slow: $(VENV)/developer browser
 	$(BIN)/python -m pytest -m slow

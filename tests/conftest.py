@@ -25,6 +25,15 @@ import composcope as cs  # noqa: E402
 torch.set_num_threads(1)
 
 
+# The files that take longest, so that they are not begun when all others are done. `make test` gives each file to one
+# of two processes, in this order.
+LONGEST = ("test_reproduce", "test_report", "test_explorer", "test_docs", "test_strangers_store", "test_cures_beyond")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Every test starts from the same random state, whichever ran before it."""

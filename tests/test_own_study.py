@@ -44,6 +44,7 @@ def test_it_runs_from_python(example, store, tmp_path):
     assert (out / "tables" / "figure_1.csv").read_text().count("\n") == 7
 
 
+@pytest.mark.slow
 def test_it_runs_from_the_command_line(composcope, folder, tmp_path, monkeypatch):
     monkeypatch.setattr("composcope.study.study._registered", {})
     shorter = tmp_path / "own_study.py"

@@ -216,6 +216,7 @@ def test_a_setting_cannot_make_seeds_of_one_run():
     assert {len(specs) for specs in plan.values()} == {1}
 
 
+@pytest.mark.slow
 def test_a_damaged_run_costs_its_figure_and_not_the_rest(folder, composcope):
     out = folder.parent / "out"
     arguments = ("--preset", "tiny", "--store", folder, "--out", out)

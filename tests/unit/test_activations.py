@@ -382,6 +382,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read as Linux tells it")
 def test_memory_stays_bounded():
     """The layer is 230 MB over the grid and its derivatives 460 MB, or 920 MB in double precision."""

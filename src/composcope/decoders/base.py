@@ -71,9 +71,9 @@ class Decoder(Component):
 def check_network(decoder: Decoder) -> None:
     """Raise ValueError unless the decoder can be a part of another: from codes to images, by the ordinary loss."""
     if not decoder.draws_codes:
-        raise ValueError(f"{decoder}: must take codes as input, and this one takes images")
+        raise ValueError(f"its network must take codes as input, and {decoder} takes images")
     if decoder.has_own_loss:
-        raise ValueError(f"{decoder}: must be trained by the mean squared error, and this one has its own loss")
+        raise ValueError(f"its network must be trained by the mean squared error, and {decoder} has its own loss")
 
 
 def init_as_transposed(conv: nn.Module) -> None:

@@ -1,6 +1,7 @@
 """One run: train what a spec describes, and open the result."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 
 # Measures made at the end of every run, with the version of their definition.
 VERSIONS = {"error": 2}  # 2: a table's background is learned or given
+BUSY_PAUSE = 0.5  # seconds until a run that another process is doing is looked at again
 # Of the verdict that is stored by itself: that of the diagnosis.
 VERDICT_VERSION = DIAGNOSIS_VERSION
 
@@ -329,6 +331,8 @@ def run(
 ) -> Run:
     """Train what the spec describes, or load it if the store has it; a failure is recorded and raised as RunFailed.
 
+    A run that another process is doing is waited for.
+
     One thread by default, so that a run by itself and the same run in a sweep give the same bytes. `kernels="torch"`
     trains with PyTorch's convolutions only. `about` is added to the provenance, for example what a study claims.
     """
@@ -339,14 +343,15 @@ def run(
     options = (device, threads, kernels, on_step, on_epoch, about)
     if store is None or store.has(spec.run_id):
         return run_with_lease(spec, store, *options)
-    store.prepare(spec.run_id)
-    with store.lease(spec.run_id) as mine:
-        if not mine:
-            raise RunFailed(
-                f"run {spec.run_id}: another process is doing it in store {str(store.folder)!r}; "
-                "wait for it (`composcope status` shows a sweep), then the same again loads it"
-            )
-        return run_with_lease(spec, store, *options)
+    waiting = False
+    while True:
+        with store.lease(spec.run_id) as mine:
+            if mine:
+                return run_with_lease(spec, store, *options)
+        if not waiting:
+            log.warning("run %s: another process is doing it; waiting for that", spec.run_id)
+            waiting = True
+        time.sleep(BUSY_PAUSE)
 
 
 def run_with_lease(
@@ -361,8 +366,10 @@ def run_with_lease(
 ) -> Run:
     """As `run`, by a process that holds the run's lease already."""
     usable = usable_device(device)
-    if store is not None and store.has(spec.run_id):
-        return load(store, spec.run_id)
+    if store is not None:
+        if store.has(spec.run_id):
+            return load(store, spec.run_id)
+        store.prepare(spec.run_id)
     provenance = {**provenance_of(device, threads), "split": str(spec.certificate), **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)
     try:

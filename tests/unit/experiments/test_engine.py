@@ -110,13 +110,16 @@ def test_another_error_of_a_file_fails_only_its_run(specs, threads, store, monke
     assert specs[1].run_id in outcomes[specs[1].run_id]
 
 
-def test_a_run_by_itself_that_another_process_is_doing_is_refused(tiny_spec, store):
-    with store.lease(tiny_spec.run_id), pytest.raises(cs.RunFailed, match="another process is doing it"):
-        cs.run(tiny_spec, store)
-    assert not store.has(tiny_spec.run_id)
-    cs.run(tiny_spec, store)
+def test_a_run_by_itself_waits_for_another_process_that_does_it(tiny_spec, store, threads, caplog):
     with store.lease(tiny_spec.run_id):
-        assert cs.run(tiny_spec, store).run_id == tiny_spec.run_id  # done: loading needs no lease
+        waiting = threads.submit(cs.run, tiny_spec, store)
+        time.sleep(0.3)
+        assert not waiting.done()
+        run_with_lease(tiny_spec, store, "cpu", 1, "auto")
+    assert waiting.result(timeout=60).run_id == tiny_spec.run_id
+    assert caplog.text.count("another process is doing it") == 1
+    with store.lease(tiny_spec.run_id):
+        cs.run(tiny_spec, store)  # done: loading needs no lease
 
 
 def test_one_driver_at_a_time_gathers_into_a_store(specs, threads, store):

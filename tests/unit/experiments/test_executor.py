@@ -82,6 +82,7 @@ def children_of(pid):
         return []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds worker processes in /proc")
 def test_a_killed_sweep_leaves_no_worker_and_is_finished_by_the_same_command(tiny_toml, tmp_path):
     sweep, folder = tmp_path / "sweep.toml", tmp_path / "runs"

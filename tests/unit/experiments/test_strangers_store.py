@@ -77,13 +77,19 @@ def as_numbers(path):
 
 @pytest.mark.parametrize("odd", [as_link, as_pipe, as_device, as_folder, as_huge, as_nested, as_deep, as_numbers])
 @pytest.mark.parametrize("name", ["spec.json", "done.json", "provenance.json", "measures/error.json"])
-def test_an_odd_file_makes_its_run_damaged_and_leaves_the_others(name, odd, done, store, folder, tmp_path):
+def test_an_odd_file_makes_its_run_damaged_and_leaves_the_others(name, odd, done, store, folder):
     odd(folder / done.run_id / name)
     statuses = {record.run_id: record.status for record in store.records(verify=True)}
     assert statuses[done.run_id] == "damaged"
     assert sorted(statuses.values()) == ["damaged", "done"]
     assert run_row(store, done.run_id).status == "damaged"
-    write_explorer(store, store.run_ids(), tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("name", ["spec.json", "done.json", "provenance.json", "measures/error.json"])
+def test_the_explorer_leaves_out_a_damaged_run(name, done, store, folder, tmp_path):
+    as_link(folder / done.run_id / name)
+    page = write_explorer(store, store.run_ids(), tmp_path / "page.html").read_text()
+    assert all(run_id in page for run_id in store.run_ids())
 
 
 @pytest.mark.parametrize("odd", [as_link, as_pipe, as_device, as_huge])

@@ -26,7 +26,9 @@ def checked(program: Path, compiler: str, *flags: str, emulator: tuple[str, ...]
 
 
 @pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
-@pytest.mark.parametrize(("compiler", "lanes"), [("g++", 16), ("g++", 8), ("g++", 4), ("clang++", 8)])
+@pytest.mark.parametrize(
+    ("compiler", "lanes"), [("g++", 16), ("g++", 8), ("g++", 4), pytest.param("clang++", 8, marks=pytest.mark.slow)]
+)
 def test_kernels_with_other_lanes_agree_with_float64(compiler, lanes, tmp_path):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")

@@ -45,11 +45,4 @@ QUICK = (
         Box({"angle": (90, 210), "digit": (2, 5)}),
     ),
 )
-TINY = (
-    World(BUMPS, BumpTask(8), Box({"x": (3, 4), "y": (3, 4)})),
-    World(
-        SCALES,
-        SpriteTask(10, shapes=SHAPES[:3], scales=(1.5, 2.0, 2.5)),
-        Box({"shape": (1, 1), "scale": (2.0, 2.0)}),
-    ),
-)
+TINY = (World(BUMPS, BumpTask(8), Box({"x": (3, 4), "y": (3, 4)})),)
