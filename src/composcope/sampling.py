@@ -44,6 +44,11 @@ class Sampling(Component):
 
     sorts = example_latents
 
+    @property
+    def random_absence(self) -> bool:
+        """Whether it depends on the seed which samples with absent factors there are."""
+        return True
+
     def count(self, task: Task, holdout: Holdout) -> int:
         """The number of training samples."""
         return len(self.sample(task, holdout, torch.Generator().manual_seed(0)))
@@ -54,6 +59,10 @@ class Draws(Sampling):
     """n draws with replacement from the seen combinations: grid points, or real values if the task is continuous."""
 
     n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 2000
+
+    @property
+    def random_absence(self) -> bool:
+        return False
 
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents:
         drawn = torch.empty(0, len(task.factors))
@@ -72,6 +81,10 @@ class Draws(Sampling):
 @register("everything")
 class Everything(Sampling):
     """Every seen grid point once."""
+
+    @property
+    def random_absence(self) -> bool:
+        return False
 
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents:
         return split(task, holdout).seen
@@ -102,6 +115,10 @@ class Stripes(Sampling):
             raise ValueError(f"bumps = {self.bumps} and fraction = {self.fraction:g}: give one of them, not both")
         if self.stripes == 0 and not self.bumps and not self.fraction:
             raise ValueError("stripes = 0 without bumps or fraction leaves nothing to train on")
+
+    @property
+    def random_absence(self) -> bool:
+        return self.stripes is not None
 
     def check(self, task: Task, holdout: Holdout) -> None:
         self._available(task, holdout)
