@@ -13,7 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from timing import machine
 
@@ -23,7 +25,7 @@ from composcope.experiments.spec import Spec
 
 TABLES = (100, 1000)
 # One that takes a fraction of a second, for the comparison of one worker with two.
-STEPS = 400
+STEPS = 1600
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,31 @@ def scaling(runs: int = 24) -> None:
                 load = os.getloadavg()[0]
                 print(f"{workers:7} {spent.cpu:7.1f} {spent.wall:8.1f} {walls[workers][-1]:26.1f} {load:17.1f}")
     print(f"by the clock two workers are {min(walls[1]) / min(walls[2]):.2f} times one (on an idle machine)")
+    print(f"two processes that share nothing are {unrelated(runs, 1) / unrelated(runs, 2):.2f} times one")
+
+
+def unrelated(runs: int, processes: int) -> float:
+    """Seconds for the same runs by processes that know nothing of each other: what the machine itself allows."""
+    context = get_context("spawn")
+    ready, seconds = context.Barrier(processes), context.SimpleQueue()
+    started = [
+        context.Process(target=_part, args=(runs // processes, number, ready, seconds)) for number in range(processes)
+    ]
+    for process in started:
+        process.start()
+    longest = max(seconds.get() for _ in started)
+    for process in started:
+        process.join()
+    return float(longest)
+
+
+def _part(runs: int, number: int, ready: Any, seconds: Any) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        by_itself(tiny(1, STEPS), Path(scratch) / "warm")
+        ready.wait()
+        start = time.perf_counter()
+        by_itself(tiny(runs, STEPS), Path(scratch) / str(number))
+        seconds.put(time.perf_counter() - start)
 
 
 def main() -> None:
