@@ -1,6 +1,8 @@
 """The study of cures beyond the bump: its plan is fair, its numbers are the verdict's, its figures show them."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.numbers_file import pack_numbers, unpack_numbers
 
+ROOT = Path(__file__).parents[4]
 QUICK, TINY = STUDY.preset("quick"), STUDY.preset("tiny")
 
 
@@ -39,6 +42,13 @@ def test_withheld_images_are_never_training_images():
 
 def test_judged_seeds_were_not_used_for_choosing():
     assert all(spec.seed >= 10 for specs in plan.every_cell(QUICK).values() for spec in specs)
+
+
+def test_the_registration_is_up_to_date():
+    """A claim that changes gets a new version, and its hash is registered before it is judged."""
+    registered = json.loads((ROOT / "results" / "cures-beyond" / "registration.json").read_text())
+    current = {str(claim.number): {"version": claim.version, "hash": claim.registration} for claim in STUDY.claims}
+    assert registered == {"study": STUDY.name, "claims": current}
 
 
 def test_a_claim_needs_only_cells_of_the_plan():
