@@ -50,7 +50,7 @@ def draw_factors(outcomes: Outcomes) -> Figure:
                 axes.plot([max(0, low or 0.0), min(1, high or 0.0)], [height] * 2, color=COLOURS[number], linewidth=0.8)
                 axes.plot([mean], [height], "o", color=COLOURS[number], markersize=3)
             axes.plot([], [], "o", color=COLOURS[number], markersize=3, label=name)
-        axes.set_title(textwrap.fill(world.partition(":")[0], 14))
+        axes.set_title(textwrap.fill(world, 14))
         axes.set_xlim(-0.03, 1.03)
         axes.set_xticks([0, 1])
         axes.grid(axis="y", color="#EEEEEE")
@@ -58,7 +58,7 @@ def draw_factors(outcomes: Outcomes) -> Figure:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.04), fontsize=6, frameon=False, handletextpad=0.1)
     panels[0].set_ylim(len(treatments) - 0.5, -0.5)
     panels[0].set_yticks(range(len(treatments)), treatments)
-    drawn.supxlabel("share of withheld images that show the factor's true value", fontsize=8)
+    drawn.suptitle("share of withheld images that show the factor's true value", fontsize=8)
     return drawn
 
 
