@@ -43,7 +43,7 @@ class _Comparison:
     def __init__(self, task: Task, points: Points, structural: bool) -> None:
         self.task, self.points = task, points
         self.span = _span(task, points) if structural else None
-        self.each: list[dict[str, Tensor]] = []
+        self.each: dict[str, Tensor] = {}
         self.compared = self.broken = 0
 
     def __call__(self, start: int, images: Images) -> Images:
@@ -51,7 +51,11 @@ class _Comparison:
             self.broken += int((~images.flatten(1).isfinite()).any(1).sum())
         if start == self.compared and not self.broken:  # in the first of several draws
             latents = self.points.latents[start : start + len(images)]
-            self.each.append(each_error(self.task, images, self.task.render(latents).float(), latents, self.span))
+            found = each_error(self.task, images, self.task.render(latents).float(), latents, self.span)
+            for name, values in found.items():
+                # All at once and beforehand: small tensors that stay would break up the memory of the images.
+                every = self.each.setdefault(name, torch.empty(len(self.points.latents), dtype=values.dtype))
+                every[start : start + len(images)] = values
             self.compared += len(images)
         return self.task.foreground(images)
 
@@ -65,7 +69,7 @@ def drawn_and_compared(
     if comparison.broken:
         total = draws * len(codes)
         raise BadInput(f"{comparison.broken} of the module's {total} images have pixels that are not finite")
-    return outputs, {name: torch.cat([part[name] for part in comparison.each]) for name in comparison.each[0]}
+    return outputs, comparison.each
 
 
 def _span(task: Task, points: Points) -> float:

@@ -31,8 +31,9 @@ Metric = Float[Tensor, "points axes axes"]
 # Units per layer whose maps are kept: enough to look at, small enough to store for every run.
 SHOWN_UNITS = 16
 # Numbers of one layer (points times units) from which tuning and linear factorization are computed, at most. Of larger
-# layers a sample of the units is taken, of fewer numbers, which is still thousands of units.
-MOST_SCORED, SAMPLE_SCORED = 50_000_000, 20_000_000
+# layers a sample of the units is taken, of fewer numbers, which is still hundreds of units: few enough that a pass over
+# the points records those of all layers.
+MOST_SCORED, SAMPLE_SCORED = 50_000_000, 5_000_000
 # Points at which derivatives are taken, at most: all of a grid of two factors, a sample of ten thousand combinations.
 MOST_DIFFERENTIATED = 4096
 

@@ -40,9 +40,14 @@ def shared_blocks(foreground: Pictures, points: Points) -> str | None:
         return None
     count = max(1, min(MOST_PIXELS, MOST_VALUES // len(foreground), foreground.shape[1:].numel()))
     chunks = torch.arange(len(foreground)).split(CHUNK)
-    energy = torch.stack([foreground[rows].flatten(1).double().square().sum(0) for rows in chunks]).sum(0)
+    # Sums and tables are made beforehand: what stays of each chunk would break up the memory of the images.
+    energy = torch.zeros(foreground.shape[1:].numel(), dtype=torch.float64)
+    for rows in chunks:
+        energy += foreground[rows].flatten(1).double().square().sum(0)
     best = energy.topk(count).indices
-    strongest = torch.cat([foreground[rows].flatten(1)[:, best] for rows in chunks]).double()
+    strongest = torch.empty(len(foreground), count, dtype=torch.float64)
+    for rows in chunks:
+        strongest[rows] = foreground[rows].flatten(1)[:, best].double()
     blocks = independent_blocks(strongest, points.factors, BLOCK_TOLERANCE)
     return blocks_text(blocks)
 

@@ -36,6 +36,9 @@ def _layer(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None, relu: b
     state.count(kernel or "torch")
     if kernel is None:
         return by_torch(layer, x, weight, bias, relu)
+    if _transformed():
+        y: Tensor = _Linear.apply(x, weight, bias, layer, kernel)
+        return F.relu(y) if relu else y
     return by_kernel(layer, kernel, x, weight, bias, relu)
 
 
@@ -61,7 +64,9 @@ def _learns(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
     """The kernel's name, or None for PyTorch's."""
-    if state.mode() == "torch" or not _plain(x, weight, bias) or x.dim() != 4 or x.numel() == 0:
+    if state.mode() == "torch" or x.dim() != 4 or x.numel() == 0:
+        return None
+    if not (_plain(x, weight, bias) or _differentiated(x, weight, bias)):
         return None
     n, c, h, w = x.shape
     rows, cols = (0, 1) if layer == "conv3x3" else (1, 0)
@@ -81,6 +86,18 @@ def _plain(*tensors: Tensor | None) -> bool:
     if _transformed() or torch.is_autocast_enabled("cpu"):
         return False
     return all(t is None or _has_floats(t) for t in tensors)
+
+
+def _differentiated(x: Tensor, *constants: Tensor | None) -> bool:
+    """Whether torch.func is at work on x alone, forwards: derivatives along codes, of which a layer is a linear map."""
+    try:
+        other_modes = torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state() is not None
+        transformed = torch._C._are_functorch_transforms_active()
+    except AttributeError:
+        return False
+    if not transformed or other_modes or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+        return False
+    return x.dtype == torch.float32 and x.is_cpu and all(t is None or _has_floats(t) for t in constants)
 
 
 def _has_floats(t: Tensor) -> bool:
@@ -136,6 +153,30 @@ class _Kernel(torch.autograd.Function):
         gb = gy.new_empty(gy.shape[1]) if wanted[2] else None
         _call(ctx.kernel, "backward", x, gy, ctx.layer, gy, y, x, weight, gx, gw, gb)
         return gx, gw, gb, None, None, None
+
+
+class _Linear(torch.autograd.Function):
+    """One layer by a kernel, as torch.func sees it: its derivative is the same layer without the bias."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, layer: Layer, kernel: str) -> Tensor:
+        return by_kernel(layer, kernel, x, weight, bias, relu=False)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, weight, _, ctx.layer, ctx.kernel = inputs
+        ctx.save_for_forward(weight)
+
+    @staticmethod
+    def jvp(ctx: Any, slope: Tensor, *constants: Any) -> Tensor:
+        y: Tensor = _Linear.apply(slope, *ctx.saved_tensors, None, ctx.layer, ctx.kernel)
+        return y
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[int | None, ...], x: Tensor, *rest: Any) -> tuple[Tensor, int]:
+        assert dims[0] is not None  # weights are constants
+        y: Tensor = _Linear.apply(x.movedim(dims[0], 0).flatten(0, 1), *rest)
+        return y.unflatten(0, (info.batch_size, -1)), 0
 
 
 def _call(kernel: str, step: str, x: Tensor, y: Tensor, layer: Layer, *arguments: Tensor | bool | None) -> None:

@@ -11,6 +11,7 @@ from composcope.factors import Factor
 from composcope.measures.grid import grid_index, grid_steps
 
 Images = Float[Tensor, "n channels height width"]
+CHUNK = 200_000  # pixels at a time: their copies in double precision stay in a processor's cache
 
 
 def mse(images: Images, truth: Images) -> Float[Tensor, "n"]:
@@ -55,27 +56,32 @@ def ssim_error(images: Images, truth: Images, data_range: float | None = None) -
         return torch.zeros(0)
     window = min(7, side - 1 + side % 2)
     span = data_range if data_range is not None else (truth.max() - truth.min()).item() or 1.0
-    pairs = zip(images.cpu().split(64), truth.cpu().split(64), strict=True)
+    some = max(1, CHUNK // truth[0].numel())
+    pairs = zip(images.cpu().split(some), truth.cpu().split(some), strict=True)
     return 1 - torch.cat([_ssim(a.double(), b.double(), window, span) for a, b in pairs])
 
 
 def _ssim(a: Images, b: Images, window: int, span: float) -> Float[Tensor, "n"]:
     """The mean over windows of (2 m_a m_b + c1) (2 v_ab + c2) / ((m_a^2 + m_b^2 + c1) (v_a + v_b + c2))."""
-    rows, columns = (_window_means(side, window).to(a) for side in a.shape[-2:])
-    mean = lambda pixels: rows @ (pixels @ columns.T)  # noqa: E731
-    mean_a, mean_b = mean(a), mean(b)
+    mean_a, mean_b = _window_means(a, window), _window_means(b, window)
+    squares, product = mean_a.square() + mean_b.square(), mean_a * mean_b
     unbiased = window**2 / (window**2 - 1)
-    variances = unbiased * (mean(a * a + b * b) - mean_a.square() - mean_b.square())
-    covariance = unbiased * (mean(a * b) - mean_a * mean_b)
+    variances = unbiased * (_window_means(a.square() + b.square(), window) - squares)
+    covariance = unbiased * (_window_means(a * b, window) - product)
     c1, c2 = (0.01 * span) ** 2, (0.03 * span) ** 2
-    above = (2 * mean_a * mean_b + c1) * (2 * covariance + c2)
-    return (above / ((mean_a.square() + mean_b.square() + c1) * (variances + c2))).mean((1, 2, 3))
+    return ((2 * product + c1) * (2 * covariance + c2) / ((squares + c1) * (variances + c2))).mean((1, 2, 3))
 
 
-def _window_means(side: int, window: int) -> Float[Tensor, "windows side"]:
-    """The matrix that turns a line of pixels into the means of all windows that lie within it."""
-    offset = torch.arange(side) - torch.arange(side - window + 1)[:, None]
-    return ((offset >= 0) & (offset < window)).double() / window
+def _window_means(pixels: Images, window: int) -> Float[Tensor, "n channels tall wide"]:
+    """The mean of every square window that lies within the image: shifted copies are added, axis by axis."""
+    for axis in (2, 3):
+        places = pixels.shape[axis] - window + 1
+        shifted = [pixels.narrow(axis, start, places) for start in range(window)]
+        total = shifted[0] + shifted[1]
+        for other in shifted[2:]:
+            total += other
+        pixels = total
+    return pixels / window**2
 
 
 def shape_correlation(images: Float[Tensor, "n ..."], truth: Float[Tensor, "n ..."]) -> Float[Tensor, "n"]:
@@ -85,18 +91,25 @@ def shape_correlation(images: Float[Tensor, "n ..."], truth: Float[Tensor, "n ..
     >>> shape_correlation(a, torch.tensor([[5.0, 4.0, 3.0], [0.0, 1.0, 2.0]])).round(decimals=6).tolist()
     [-1.0, 0.0]
     """
-    # Some rows at a time: in double precision all of them would need several times the memory of the images.
-    parts = zip(images.flatten(1).split(256), truth.flatten(1).split(256), strict=True)
-    products = [(_centred(a.double()) * _centred(b.double())).sum(1) for a, b in parts]
+    images, truth = images.flatten(1), truth.flatten(1)
+    some = max(1, CHUNK // truth.shape[1])
+    parts = zip(images.split(some), truth.split(some), strict=True)
+    products = [_correlation(a.double(), b.double()) for a, b in parts]
     return torch.cat(products) if products else torch.zeros(0, dtype=torch.float64)
 
 
-def _centred(pixels: Float[Tensor, "n pixels"]) -> Float[Tensor, "n pixels"]:
-    """Each row minus its mean, at unit length; zeros if it is constant up to rounding."""
-    centred = pixels - pixels.mean(1, keepdim=True)
-    norm = centred.norm(dim=1, keepdim=True)
-    constant = norm <= 1e-9 * pixels.norm(dim=1, keepdim=True)
-    return torch.where(constant, 0.0, centred / norm.where(~constant, torch.ones_like(norm)))
+def _correlation(a: Float[Tensor, "n pixels"], b: Float[Tensor, "n pixels"]) -> Float[Tensor, "n"]:
+    """Each pair of rows' correlation; 0 if one of them is constant up to rounding."""
+    length = torch.ones(len(a), dtype=a.dtype)
+    varies = torch.ones(len(a), dtype=torch.bool)
+    centred = []
+    for pixels in (a, b):
+        centred.append(pixels - pixels.mean(1, keepdim=True))
+        norm = centred[-1].norm(dim=1)
+        varies &= norm > 1e-9 * pixels.norm(dim=1)
+        length *= norm
+    product = torch.linalg.vecdot(*centred)
+    return torch.where(varies, product / length.where(varies, torch.ones_like(length)), 0.0)
 
 
 def position_error(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -> Float[Tensor, "n"]:

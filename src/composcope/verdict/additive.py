@@ -60,8 +60,10 @@ def fit_additive(
     sizes = grid_sizes(factors)
     rows = indicators(index, sizes) * seen[:, None]
     inverse = torch.linalg.pinv(rows.T @ rows, hermitian=True, rtol=1e-10)
-    parts = ((rows[some], images[some].flatten(1)) for some in seen.nonzero()[:, 0].split(CHUNK))
-    sums = torch.stack([chosen.T.to(part) @ part for chosen, part in parts]).sum(0)
+    sums = torch.zeros(rows.shape[1], images.shape[1:].numel())
+    for some in seen.nonzero()[:, 0].split(CHUNK):
+        part = images[some].flatten(1)
+        sums += rows[some].T.to(part) @ part
     return AdditiveModel(inverse.to(sums) @ sums, inverse, inverse @ (rows.T @ rows), sizes)
 
 

@@ -148,6 +148,26 @@ def test_forward_mode_and_transforms(conv, x):
     assert torch.func.hessian(lambda a: conv(a).sum())(x[:1, :, :2, :2]).shape == (1, 16, 2, 2) * 2
 
 
+@needs_kernels
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("layer", [fastconv.Conv3x3, fastconv.Upsample2x])
+def test_derivatives_along_codes_take_the_kernel(layer, relu, x):
+    torch.manual_seed(0)
+    module = layer(16, 16, relu=relu)
+    along = torch.randn(3, *x.shape)
+    slopes = lambda: torch.func.vmap(lambda t: torch.func.jvp(module, (x,), (t,)))(along)  # noqa: E731
+    with torch.no_grad(), fastconv.using("torch"):
+        want = slopes()
+    with torch.no_grad(), fastconv.using("everywhere"):
+        assert ran(slopes) == {"winograd": 1}
+        for got, expected in zip(slopes(), want, strict=True):
+            assert torch.allclose(got, expected, atol=1e-4)
+        weight = module.weight.detach()
+        by_weight = lambda w: torch.func.functional_call(module, {"weight": w}, x)  # noqa: E731
+        assert ran(lambda: torch.func.jvp(by_weight, (weight,), (weight,))) == {"torch": 1}
+        assert ran(lambda: torch.func.grad(lambda a: module(a).sum())(x)) == {"torch": 1}
+
+
 def test_compiled_tracing_sees_pytorchs(conv, x):
     compiled = torch.compile(conv, backend="eager", fullgraph=True)
     want = F.conv2d(x, conv.weight, conv.bias, padding=1).relu()
