@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 import shlex
@@ -170,3 +171,20 @@ def test_files_named_on_the_pages_exist():
         if page.exists():
             for name in re.findall(r"examples/[\w.]+\.toml", page.read_text()):
                 assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def test_the_table_of_claims_says_what_the_ledgers_say():
+    rows = re.findall(r"^\| (\d+) \|(.*)\|$", (ROOT / "docs" / "reproduction.md").read_text(), re.MULTILINE)
+    quick, paper = (ledger_of(preset) for preset in ("quick", "paper"))
+    assert [int(number) for number, _ in rows] == list(quick)
+    for number, row in ((int(number), [cell.strip() for cell in row.split("|")]) for number, row in rows):
+        statement, at_quick, _, at_paper = row
+        assert (statement, at_quick) == (quick[number]["statement"], quick[number]["outcome"]), number
+        assert at_paper == (paper[number]["outcome"] if number in paper else "not run yet"), number
+
+
+def ledger_of(preset):
+    """The claims of a committed ledger that have been judged, by number."""
+    file = ROOT / "results" / preset / "claims.json"
+    claims = json.loads(file.read_text())["claims"] if file.exists() else []
+    return {claim["number"]: claim for claim in claims}
