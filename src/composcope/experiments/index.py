@@ -14,12 +14,12 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Generic, Self, TypeVar
 
 from composcope.experiments.records import Record, Signature
 
@@ -30,17 +30,20 @@ SETTLED_SECONDS = 2.0
 UNUSED_DAYS = 90
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
-class Entry:
-    """A run's row. `verified`: the checksums of all files were compared."""
+class Entry(Generic[T]):
+    """What is remembered of a run. `verified`: the checksums of all files were compared."""
 
     signature: str
     verified: bool
-    record: Record
+    content: T
 
 
 class Index:
-    """The rows of one store."""
+    """What is remembered of one store."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,28 +57,39 @@ class Index:
         name = hashlib.sha256(f"{os.path.realpath(store)}\n{_code()}".encode()).hexdigest()[:24]
         return cls(folder / f"{name}.sqlite")
 
-    def read(self) -> dict[str, Entry]:
-        """The rows by run; none of an index that cannot be read."""
-        entries = {}
+    def records(self) -> dict[str, Entry[Record]]:
+        """The records by run; none of an index that cannot be read."""
+        return self._read("record", lambda fields: Record(**fields))
+
+    def rows(self) -> dict[str, Entry[dict[str, Any]]]:
+        """The same as rows of a table, which are kept flat because flattening thousands takes longer than reading."""
+        return self._read("row", lambda row: row)
+
+    def _read(self, column: str, made: Callable[[dict[str, Any]], T]) -> dict[str, Entry[T]]:
         try:
             with self._open() as database:
-                for run_id, signature, verified, record in database.execute("select * from runs"):
-                    entries[run_id] = Entry(signature, bool(verified), Record(**json.loads(record)))
+                lines = database.execute(f"select run_id, signature, verified, {column} from runs").fetchall()
         except (sqlite3.Error, OSError):
             return {}
+        try:
+            # Read as one text, which is faster: keys that recur are made once.
+            contents = json.loads(f"[{','.join([text for *_, text in lines])}]")
+            return {
+                run_id: Entry(signature, bool(verified), made(content))
+                for (run_id, signature, verified, _), content in zip(lines, contents, strict=True)
+            }
         except (ValueError, TypeError):
             self._remove()
             return {}
-        return entries
 
-    def write(self, entries: Mapping[str, Entry]) -> None:
-        """Add rows, or replace them; what cannot be written is forgotten."""
-        rows = [
-            (run_id, entry.signature, entry.verified, json.dumps(asdict(entry.record)))
+    def write(self, entries: Mapping[str, Entry[Record]]) -> None:
+        """Add runs, or replace them; what cannot be written is forgotten."""
+        lines = [
+            (run_id, entry.signature, entry.verified, json.dumps(vars(entry.content)), json.dumps(entry.content.row()))
             for run_id, entry in entries.items()
         ]
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as database:
-            database.executemany("insert or replace into runs values (?, ?, ?, ?)", rows)
+            database.executemany("insert or replace into runs values (?, ?, ?, ?, ?)", lines)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -87,7 +101,7 @@ class Index:
                 database.execute("pragma synchronous = off")  # it can be made again
                 database.execute(
                     "create table if not exists runs (run_id text primary key, signature text, verified integer, "
-                    "record text)"
+                    "record text, row text)"
                 )
                 with database:
                     yield database
