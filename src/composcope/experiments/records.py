@@ -33,7 +33,7 @@ class Record:
         row: dict[str, Any] = dict(names)
         _add_flat(row, self.spec, "")
         _add_flat(row, self.measures, "")
-        row.update(names, seconds=self.provenance.get("seconds"), problem=self.problem)  # whatever a stranger's spec has
+        row.update(names, seconds=self.provenance.get("seconds"), problem=self.problem)  # also over a stranger's spec
         return row
 
 
