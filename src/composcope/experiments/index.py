@@ -1,9 +1,7 @@
 """What large stores remember between commands: a row per run, so that a listing need not read every file again.
 
 The folders of a store stay the truth. A row counts only while the signature of the run's files is the one that it was
-made from, so an index that is lost, old or damaged costs time and nothing else. It is kept in the user's cache folder
-rather than in the store: there it works for stores that cannot be written, needs no locks across a network, and never
-comes from a stranger.
+made from, so an index that is lost, old or damaged costs time and nothing else.
 """
 
 import contextlib
@@ -12,22 +10,20 @@ import hashlib
 import json
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
+from composcope.experiments.cache import cache_folder, package_code, remove_unused
 from composcope.experiments.records import Record, Signature
 
 # Reading fewer runs takes a fraction of a second.
 FEWEST_RUNS = 200
 # A file that changed this recently may change again without a new time: clocks of file systems tick slowly.
 SETTLED_SECONDS = 2.0
-UNUSED_DAYS = 90
 
 
 T = TypeVar("T")
@@ -51,10 +47,10 @@ class Index:
     @classmethod
     def of(cls, store: Path, runs: int) -> Self | None:
         """The index of a store; None for a store with few runs, or if the user has no folder for caches."""
-        folder = cache_folder()
+        folder = cache_folder("stores")
         if runs < FEWEST_RUNS or folder is None:
             return None
-        name = hashlib.sha256(f"{os.path.realpath(store)}\n{_code()}".encode()).hexdigest()[:24]
+        name = hashlib.sha256(f"{os.path.realpath(store)}\n{package_code()}".encode()).hexdigest()[:24]
         return cls(folder / f"{name}.sqlite")
 
     def records(self) -> dict[str, Entry[Record]]:
@@ -95,7 +91,7 @@ class Index:
     def _open(self) -> Iterator[sqlite3.Connection]:
         """The database in a transaction; one that is damaged is removed, to be made anew the next time."""
         if not self.path.exists():
-            _remove_unused(self.path.parent)
+            remove_unused(self.path.parent)
         try:
             with closing(sqlite3.connect(self.path, timeout=10)) as database:
                 database.execute("pragma synchronous = off")  # it can be made again
@@ -131,33 +127,3 @@ def without_collections() -> Iterator[None]:
 def settled(signature: Signature) -> bool:
     """Whether a later change of the files is sure to change the signature."""
     return signature.newest < time.time() - SETTLED_SECONDS
-
-
-def cache_folder() -> Path | None:
-    """The user's own folder for indexes; None if there is none that only the user can write to."""
-    try:
-        home = Path.home()
-        around = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or around) / "composcope" / "stores"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.lstat()
-    except (OSError, RuntimeError):
-        return None
-    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-        return None
-    return folder
-
-
-def _remove_unused(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        for path in folder.glob("*.sqlite"):
-            if path.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
-                path.unlink(missing_ok=True)
-
-
-@cache
-def _code() -> str:
-    """The code that makes rows, as the file system sees it: rows of other code are not used."""
-    package = Path(__file__).parent.parent
-    files = [*(package / "experiments").glob("*.py"), *(package / "diagnosis").glob("*.py")]
-    return "\n".join(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in sorted(files))

@@ -113,9 +113,9 @@ def write_diagnosis(folder: Path, diagnosis: "Diagnosis") -> None:
     shutil.rmtree(folder / DIAGNOSIS, ignore_errors=True)
 
 
-def has_measures(folder: Path, name: str) -> bool:
+def has_measures(folder: Path | str, name: str) -> bool:
     """Whether the run's folder has a set of measures of this name, in any state."""
-    return is_regular(folder / "measures" / f"{name}.json")
+    return is_regular(f"{folder}/measures/{name}.json")
 
 
 def has_diagnosis(folder: Path) -> bool:

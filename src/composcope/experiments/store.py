@@ -33,7 +33,7 @@ from composcope.experiments.checked_files import (
 from composcope.experiments.index import Entry, Index, settled, without_collections
 from composcope.experiments.leases import Leases
 from composcope.experiments.records import Record, flatten, signature
-from composcope.experiments.run_folder import FORMAT, RunFolder
+from composcope.experiments.run_folder import FORMAT, RunFolder, is_sealed
 from composcope.experiments.staging import Staging
 from composcope.files import (
     make_folder,
@@ -143,11 +143,11 @@ class Store:
 
     def has(self, run_id: str) -> bool:
         """Whether the run is trained and sealed."""
-        return self._run(run_id).sealed
+        return is_sealed(f"{self.folder}/{run_id}")
 
     def complete(self, run_id: str) -> bool:
         """Whether the run is sealed and was measured; one that is only sealed is completed by `load`, untrained."""
-        return self.has(run_id) and measure_files.has_measures(self.folder / run_id, ALWAYS_MEASURED)
+        return self.has(run_id) and measure_files.has_measures(f"{self.folder}/{run_id}", ALWAYS_MEASURED)
 
     def failed(self, run_id: str) -> bool:
         """Whether the run failed the last time."""
