@@ -147,7 +147,7 @@ class Store:
 
     def complete(self, run_id: str) -> bool:
         """Whether the run is sealed and was measured; one that is only sealed is completed by `load`, untrained."""
-        return self.has(run_id) and measure_files.has_measures(f"{self.folder}/{run_id}", ALWAYS_MEASURED)
+        return self.has(run_id) and self.has_measures(run_id, ALWAYS_MEASURED)
 
     def failed(self, run_id: str) -> bool:
         """Whether the run failed the last time."""
@@ -222,6 +222,10 @@ class Store:
         with self._storing(run_id):
             measure_files.write_measures(self.folder / run_id, name, version, values)
 
+    def has_measures(self, run_id: str, name: str) -> bool:
+        """Whether the run has a set of measures of this name, in any state."""
+        return measure_files.has_measures(f"{self.folder}/{run_id}", name)
+
     def measures(self, run_id: str, versions: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
         """All sets of measures of a run by name; with `versions`, only those that are up to date."""
         return measure_files.read_measures(self.folder / run_id, versions)
@@ -234,6 +238,10 @@ class Store:
     def has_diagnosis(self, run_id: str) -> bool:
         """Whether the run has a diagnosis that is up to date."""
         return measure_files.has_diagnosis(self.folder / run_id)
+
+    def current_diagnosis(self, run_id: str) -> "Diagnosis | None":
+        """The diagnosis with its maps, None if there is none that is up to date; Damaged if it cannot be read."""
+        return measure_files.current_diagnosis(self.folder / run_id)
 
     def diagnosis(self, run_id: str) -> "Diagnosis":
         """The run's diagnosis with its maps; Damaged if there is none, or none that can be read."""
