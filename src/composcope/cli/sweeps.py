@@ -85,7 +85,8 @@ def sweep(
     part, target = shard_of(shard), Store(store)
     settings = [text for text in only or [] if "=" in text]
     memory = None if plugin or dry_run else SweepMemory(sweep, settings)
-    ids, specs = memory.read() if memory else None, {}
+    ids = memory.read() if memory else None
+    specs: dict[str, Spec] = {}
     chosen = None if ids is None else _choose(ids.run_ids, target, part, only, limit, retry_failed)
     if ids is None or chosen is None or chosen.todo:  # otherwise there is no need to know what the runs are
         ids, specs = _read_sweep(sweep, settings, plugin)
