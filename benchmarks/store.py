@@ -3,8 +3,9 @@
     python benchmarks/store.py [--runs 100 1000 10000] [--reports 100 1000 10000]
 
 The runs are copies of one tiny run under many seeds, written without syncing. `list` is run twice: the first reads
-every file and makes the index, the second uses it. Reports are of stores whose runs are all diagnosed, or, above 1,000,
-none.
+every file and makes the index, the second uses it. So is a sweep whose runs are all done: the first makes every spec
+and writes the summary, the second remembers the ids. Reports are of stores whose runs are all diagnosed, or, above
+1,000, none.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import tomli_w
 from timing import machine
 
 import composcope as cs
-from composcope.experiments.index import cache_folder
+from composcope.experiments.cache import cache_folder
 
 COMMAND = "import sys; from composcope.cli import main; main(sys.argv[1:])"
 FRAME = "import sys; from composcope import Store; print(len(Store(sys.argv[1]).frame()))"
@@ -84,6 +85,7 @@ def commands(folder: Path, runs: int) -> dict[str, float]:
         "list": cpu_seconds(COMMAND, "list", *to_store),
         "show": cpu_seconds(COMMAND, "show", some, *to_store),
         "frame()": cpu_seconds(FRAME, store.folder),
+        "sweep, first time": cpu_seconds(COMMAND, "sweep", sweep, *to_store),
         "sweep, all done": cpu_seconds(COMMAND, "sweep", sweep, *to_store),
     }
 
@@ -105,18 +107,18 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 
 def in_folder(work: Callable[[Path], Any]) -> Any:
-    """Work in a temporary folder, whose index is forgotten afterwards."""
-    before = set(indexes())
+    """Work in a temporary folder; what is remembered of it is forgotten afterwards."""
+    before = set(remembered())
     with tempfile.TemporaryDirectory() as name:
         result = work(Path(name))
-    for path in set(indexes()) - before:
+    for path in set(remembered()) - before:
         path.unlink()
     return result
 
 
-def indexes() -> list[Path]:
-    folder = cache_folder()
-    return [] if folder is None else list(folder.glob("*.sqlite"))
+def remembered() -> list[Path]:
+    folders = [cache_folder(name) for name in ("stores", "sweeps")]
+    return [path for folder in folders if folder is not None for path in folder.iterdir()]
 
 
 def main() -> None:

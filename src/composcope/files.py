@@ -105,7 +105,7 @@ def read_regular(path: Path, most: int = MOST_BYTES, folders: int = 0) -> bytes:
         return file.read(status.st_size)
 
 
-def is_regular(path: Path) -> bool:
+def is_regular(path: Path | str) -> bool:
     """Whether there is a regular file, not reached through a link."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode) and not os.path.islink(os.path.dirname(path))

@@ -13,7 +13,7 @@ import types
 import typing
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -25,6 +25,8 @@ Arrays = dict[str, np.ndarray]
 # Of all arrays in a file, unpacked; and the axes of one.
 MOST_ARRAY_BYTES = 2**32
 MOST_AXES = 32
+SIMPLE = frozenset([str, int, float, bool])
+MISSING = object()
 
 
 def to_plain(value: Any, arrays: Arrays, inline: Sequence[str] = (), path: str = "") -> Any:
@@ -41,6 +43,10 @@ def to_plain(value: Any, arrays: Arrays, inline: Sequence[str] = (), path: str =
     >>> list(arrays)
     ['/x*y']
     """
+    if type(value) is float:  # first, since most values are numbers and words
+        return value if math.isfinite(value) else None
+    if value is None or type(value) in SIMPLE:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -64,59 +70,115 @@ def from_plain(kind: Any, data: Any, arrays: Arrays, path: str = "") -> Any:
     A field that the data lack (since it was added later) takes its default. A tensor that `arrays` lack is made on the
     "meta" device: it has its type and shape but no contents.
     """
-    if path in arrays:
-        return torch.from_numpy(arrays[path])
-    if isinstance(data, dict) and isinstance(data.get("tensor"), str):
-        return _tensor(data)
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        options = [option for option in inner if option is not type(None)]
-        return None if data is None else from_plain(options[0], data, arrays, path)
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return _dataclass(kind, data, arrays, path)
-    if origin in (dict, Mapping):
-        return {_key(inner[0], key): from_plain(inner[1], part, arrays, f"{path}/{key}") for key, part in data.items()}
-    if origin in (tuple, list, Sequence):
-        same = origin is not tuple or inner[-1] is Ellipsis
-        parts = [
-            from_plain(inner[0 if same else index], part, arrays, f"{path}/{index}") for index, part in enumerate(data)
-        ]
-        return parts if origin is list else tuple(parts)
-    return math.nan if data is None and kind is float else data
+    return _reader(kind)(data, arrays, path)
 
 
-def _dataclass(kind: type, data: Mapping[str, Any], arrays: Arrays, path: str) -> Any:
-    fields, hints = dataclasses.fields(kind), _hints(kind)
-    known = {
-        field.name: from_plain(hints[field.name], data[field.name], arrays, f"{path}/{field.name}")
-        for field in fields
-        if field.name in data or f"{path}/{field.name}" in arrays
-    }
-    if len(known) < len(fields):  # the constructor supplies defaults, and derives the fields that it derives
-        return kind(**{field.name: known[field.name] for field in fields if field.init and field.name in known})
-    # Otherwise the fields are restored as they were: to derive them again would need tensors that may have no contents.
-    value: Any = object.__new__(kind)
-    for name, part in known.items():
-        object.__setattr__(value, name, part)
-    return value
+Reader = Callable[[Any, Arrays, str], Any]
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _reader(kind: Any) -> Reader:
+    """What `from_plain` does with data of a type, decided once per type: a diagnosis has a thousand values."""
+    content = _content_reader(kind)
+
+    def read(data: Any, arrays: Arrays, path: str) -> Any:
+        if path in arrays:
+            return torch.from_numpy(arrays[path])
+        if isinstance(data, dict) and isinstance(data.get("tensor"), str):
+            return _tensor(data)
+        return content(data, arrays, path)
+
+    return read
+
+
+def _content_reader(kind: Any) -> Reader:
+    """The reader of data that are not a tensor."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        first = _content_reader(_first(inner))
+        return lambda data, arrays, path: None if data is None else first(data, arrays, path)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _dataclass_reader(kind)
+    if origin in (dict, Mapping):
+        part_reader = _reader(inner[1])
+        return lambda data, arrays, path: {
+            _key(inner[0], key): part_reader(part, arrays, f"{path}/{key}") for key, part in data.items()
+        }
+    if origin in (tuple, list, Sequence):
+        return _sequence_reader(origin, inner)
+    if kind is float:
+        return lambda data, arrays, path: math.nan if data is None else data
+    return lambda data, arrays, path: data
+
+
+def _first(options: Sequence[Any]) -> Any:
+    """The type of an optional value."""
+    return next(option for option in options if option is not type(None))
+
+
+def _sequence_reader(origin: Any, inner: tuple[Any, ...]) -> Reader:
+    same = origin is not tuple or inner[-1] is Ellipsis
+    readers = [_reader(part) for part in inner if part is not Ellipsis]
+
+    def read(data: Any, arrays: Arrays, path: str) -> Any:
+        parts = [readers[0 if same else index](part, arrays, f"{path}/{index}") for index, part in enumerate(data)]
+        return parts if origin is list else tuple(parts)
+
+    return read
+
+
+def _is_leaf(kind: Any) -> bool:
+    """Whether numbers and words are read as they are."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _is_leaf(_first(inner))
+    return origin not in (dict, Mapping, tuple, list, Sequence) and not dataclasses.is_dataclass(kind)
+
+
+def _dataclass_reader(kind: type) -> Reader:
+    hints = typing.get_type_hints(kind)
+    fields = [
+        (field.name, _reader(hints[field.name]), _is_leaf(hints[field.name]), field.init)
+        for field in dataclasses.fields(kind)
+    ]
+
+    def read(data: Any, arrays: Arrays, path: str) -> Any:
+        known = {}
+        for name, reader, leaf, _ in fields:
+            part = data.get(name, MISSING)
+            if leaf and type(part) in SIMPLE:  # as most are
+                known[name] = part
+            elif part is not MISSING or f"{path}/{name}" in arrays:
+                known[name] = reader(part, arrays, f"{path}/{name}")
+        if len(known) < len(fields):  # the constructor supplies defaults, and derives the fields that it derives
+            return kind(**{name: known[name] for name, *_, init in fields if init and name in known})
+        # Otherwise they are restored as they were: to derive them again would need tensors that may have no contents.
+        value: Any = object.__new__(kind)
+        for name, part in known.items():
+            object.__setattr__(value, name, part)
+        return value
+
+    return read
 
 
 def _tensor(note: Mapping[str, Any]) -> Tensor:
     """A tensor from its note in the tree: with the values that are there, or on the "meta" device."""
     dtype: torch.dtype = getattr(torch, note["tensor"])
     if "values" not in note:
-        return torch.empty(note["shape"], dtype=dtype, device="meta")
+        return _without_contents(dtype, tuple(note["shape"]))
     numbers = [math.nan if number is None else number for number in note["values"]]
     return torch.tensor(numbers, dtype=dtype).reshape(note["shape"])
 
 
+@lru_cache(maxsize=1000)  # they cannot differ, and thousands of runs have the same
+def _without_contents(dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
 def _text(key: Any) -> str:
     """A mapping's key as text; a value with a label is written by its label."""
+    if type(key) is str:
+        return key
     return "*".join(key) if isinstance(key, tuple) else str(getattr(key, "label", key))
 
 

@@ -24,6 +24,11 @@ ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
     """Progress on standard error, updated with (done, total): a bar in a terminal, a line now and then elsewhere."""
     from rich.console import Console
+
+    console = Console(file=sys.stderr)
+    if not console.is_terminal:
+        yield _LogLines(title)
+        return
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -33,10 +38,6 @@ def progress_bar(title: str) -> Iterator[Callable[[float, float], None]]:
         TimeRemainingColumn,
     )
 
-    console = Console(file=sys.stderr)
-    if not console.is_terminal:
-        yield _LogLines(title)
-        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -137,8 +138,8 @@ def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
     """Aligned columns under the first row's keys, one line per row however narrow the terminal is."""
     texts = [[_cell(key) for key in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    for row in texts:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    line = "  ".join(f"{{:<{width}}}" for width in widths)
+    print("\n".join([line.format(*row).rstrip() for row in texts]))
 
 
 def _cell(value: object) -> str:

@@ -63,12 +63,13 @@ def engine_options(
 
 def check_engine(dask: str | None, gather: bool, resource: Sequence[str] | None) -> "Resources":
     """BadInput for options that cannot work, before anything is done; the resources."""
-    from composcope.experiments.dask_cluster import check_address
     from composcope.experiments.resources import Resources
 
     if gather and dask is None:
         raise BadInput("--gather: only with --dask; local processes see the store")
     if dask is not None:
+        from composcope.experiments.dask_cluster import check_address
+
         check_address(dask)
     return Resources.parse(resource or [])
 

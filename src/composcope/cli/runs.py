@@ -76,18 +76,18 @@ def list_(store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> No
     from composcope.terminal import print_table, progress_bar, shown
 
     with progress_bar("reading runs") as advance:
-        records = Store(store).records(verify=True, on_progress=advance)
+        rows = Store(store).rows(verify=True, on_progress=advance)
     if as_json:
-        print_json([record.row() for record in records])
+        print_json(rows)
         return
-    if not records:
+    if not rows:
         print(f"no runs in {store}")
         return
     with without_collections():
-        print_table(_overview([record.row() for record in records]))
-    for record in records:
-        if record.problem:
-            print(f"{record.status} {record.run_id}: {shown(record.problem)}")
+        print_table(_overview(rows))
+    for row in rows:
+        if row["problem"]:
+            print(f"{row['status']} {row['run_id']}: {shown(row['problem'])}")
 
 
 @app.command(rich_help_panel=LOOK, short_help="Show one run: spec, split, images, measures, provenance.")

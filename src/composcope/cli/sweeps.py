@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -27,8 +28,10 @@ from composcope.terminal import shown
 if TYPE_CHECKING:
     from composcope.experiments.executor import EngineOptions
     from composcope.experiments.journal import Journal
+    from composcope.experiments.sharding import Shard
     from composcope.experiments.spec import Spec
     from composcope.experiments.store import Store
+    from composcope.experiments.sweep_ids import SweepIds
 
 # Rows of a table that are printed; files have all of them.
 MOST_ROWS = 30
@@ -72,41 +75,85 @@ def sweep(
 
     Progress is also written to the store's logs, where `composcope status` finds it from another terminal.
     """
-    from composcope.experiments.costs import missing
     from composcope.experiments.store import Store
     from composcope.experiments.summary import check_writable, is_summary_of
-    from composcope.experiments.sweep import Sweep
+    from composcope.experiments.sweep_ids import SweepMemory
 
     check_engine(dask, gather, resource)
     if out is not None and not dry_run:
         check_writable(out)
-    load_plugins(plugin)
-    plan, part, target = Sweep.from_toml(sweep), shard_of(shard), Store(store)
+    part, target = shard_of(shard), Store(store)
     settings = [text for text in only or [] if "=" in text]
-    prefixes = tuple(text for text in only or [] if "=" not in text)
-    specs = [spec for spec in plan.specs(settings) if not prefixes or spec.run_id.startswith(prefixes)]
-    if only and not specs:
-        raise BadInput(f"--only {' '.join(only)}: no run of the sweep is like this")
-    open_ = [spec for spec in specs if missing(spec, target)]
-    failed = [spec for spec in open_ if target.failed(spec.run_id)]
-    skipped = set() if retry_failed else {spec.run_id for spec in failed}
-    todo = [spec for spec in part.select(open_) if spec.run_id not in skipped][:limit]
-    print(f"{len(specs)} runs: {len(specs) - len(open_)} done, {len(todo)} to do", end="")
-    print(f", {len(skipped)} failed before (--retry-failed)" if skipped else "", end="")
+    memory = None if plugin or dry_run else SweepMemory(sweep, settings)
+    ids = memory.read() if memory else None
+    specs: dict[str, Spec] = {}
+    chosen = None if ids is None else _choose(ids.run_ids, target, part, only, limit, retry_failed)
+    if ids is None or chosen is None or chosen.todo:  # otherwise there is no need to know what the runs are
+        ids, specs = _read_sweep(sweep, settings, plugin)
+        chosen = _choose(ids.run_ids, target, part, only, limit, retry_failed)
+        if memory:
+            memory.write(ids)
+    skipped = 0 if retry_failed else len(chosen.failed)
+    print(f"{len(chosen.run_ids)} runs: {chosen.done} done, {len(chosen.todo)} to do", end="")
+    print(f", {skipped} failed before (--retry-failed)" if skipped else "", end="")
     print(f" in shard {part}" if shard else "")
+    todo = [specs[run_id] for run_id in chosen.todo]
     if dry_run:
-        print_costs(todo, plan.varied, kernels, workers)
+        print_costs(todo, ids.varied, kernels, workers)
         return
     folder = out or target.folder / "summaries"
-    _warn_of_splits(todo)
-    with engine_options(dask, gather, resource, time_limit, workers) as engine:
-        run_with_progress(todo, target, workers, plugin or [], kernels, title=sweep.name, engine=engine)
-    if not todo and is_summary_of(folder / f"{sweep.stem}.csv", len(specs)):
+    if todo:
+        _warn_of_splits(todo)
+        with engine_options(dask, gather, resource, time_limit, workers) as engine:
+            run_with_progress(todo, target, workers, plugin or [], kernels, title=sweep.name, engine=engine)
+    if not todo and is_summary_of(folder / f"{sweep.stem}.csv", len(chosen.run_ids)):
         print(f"summary: {folder / sweep.stem}.csv")
     else:
-        print_summary(specs, target, plan.varied, folder, sweep.stem)
-    if any(target.failed(spec.run_id) for spec in specs):
+        print_summary(chosen.run_ids, target, ids.varied, folder, sweep.stem)
+    if any(map(target.failed, chosen.run_ids if todo else chosen.failed)):
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The runs of a sweep that were asked for: how many are done, which failed before, and which are to be done now."""
+
+    run_ids: list[str]
+    done: int
+    failed: list[str]
+    todo: list[str]
+
+
+def _choose(
+    run_ids: Sequence[str],
+    store: "Store",
+    part: "Shard",
+    only: Sequence[str] | None,
+    limit: int | None,
+    retry_failed: bool,
+) -> _Chosen:
+    prefixes = tuple(text for text in only or [] if "=" not in text)
+    wanted = [run_id for run_id in run_ids if not prefixes or run_id.startswith(prefixes)]
+    if only and not wanted:
+        raise BadInput(f"--only {' '.join(only)}: no run of the sweep is like this")
+    open_ = [run_id for run_id in wanted if not store.complete(run_id)]
+    failed = [run_id for run_id in open_ if store.failed(run_id)]
+    skipped = set() if retry_failed else set(failed)
+    todo = [run_id for run_id in open_ if part.has(run_id) and run_id not in skipped]
+    return _Chosen(wanted, len(wanted) - len(open_), failed, todo[:limit])
+
+
+def _read_sweep(
+    path: Path, settings: Sequence[str], plugin: Sequence[Path] | None
+) -> "tuple[SweepIds, dict[str, Spec]]":
+    """The ids of the runs that a file describes, and their specs."""
+    from composcope.experiments.sweep import Sweep
+    from composcope.experiments.sweep_ids import SweepIds
+
+    load_plugins(plugin)
+    plan = Sweep.from_toml(path)
+    specs = {spec.run_id: spec for spec in plan.specs(settings)}
+    return SweepIds(list(specs), plan.varied), specs
 
 
 @app.command(rich_help_panel=TRAIN, short_help="Show how far the sweeps of a store are, from another terminal.")
@@ -203,16 +250,16 @@ def print_costs(
     print(time_left(total, len(specs), workers))
 
 
-def print_summary(specs: "Sequence[Spec]", store: "Store", varied: Sequence[str], folder: Path, name: str) -> None:
+def print_summary(run_ids: Sequence[str], store: "Store", varied: Sequence[str], folder: Path, name: str) -> None:
     """The results of a sweep, once all its runs have ended, whoever did them."""
     from composcope.experiments.summary import summary_rows, sweep_frame, write_summary
     from composcope.terminal import print_table
 
-    left = sum(not store.has(spec.run_id) and not store.failed(spec.run_id) for spec in specs)
+    left = sum(not store.has(run_id) and not store.failed(run_id) for run_id in run_ids)
     if left:
         print(f"{left} runs are left; the summary is written when all have ended")
         return
-    frame = sweep_frame(store, [spec.run_id for spec in specs])
+    frame = sweep_frame(store, run_ids)
     rows = summary_rows(frame, varied)
     print_table(rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:

@@ -7,6 +7,7 @@ in `Diagnosis.numbers()`, in `Store.frame()`, in the terminal and on the page.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from composcope.diagnosis.diagnosis import Diagnosis
@@ -219,6 +220,11 @@ def image_quantities() -> list[Quantity]:
 
 def layer_quantities(factors: Sequence[str], heldout: bool) -> list[Quantity]:
     """Every quantity of a layer, in the order of the table's columns; each factor has probes of its own."""
+    return list(_layer_quantities(tuple(factors), heldout))
+
+
+@cache
+def _layer_quantities(factors: tuple[str, ...], heldout: bool) -> list[Quantity]:
     return [
         Quantity("geometry.method", get=lambda layer: layer.geometry and layer.geometry.method),
         _volume("seen", "log10 volume, seen"),

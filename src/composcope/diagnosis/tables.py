@@ -79,13 +79,15 @@ def _layer_numbers(diagnosis: Diagnosis, layers: Mapping[str, LayerDiagnosis]) -
     for name, layer in layers.items():
         for section in LAYER_SECTIONS:
             tree[section][name] = None
-        values = {quantity.key: value(quantity, layer) for quantity in quantities}
-        for section in dict.fromkeys(key.split(".")[0] for key in values):
-            own = {key: content for key, content in values.items() if key.startswith(f"{section}.")}
-            if any(content is not None for content in own.values()):
+        by_section: dict[str, dict[str, Any]] = {}
+        for quantity in quantities:
+            section, _, key = quantity.key.partition(".")
+            by_section.setdefault(section, {})[key] = value(quantity, layer)
+        for section, values in by_section.items():
+            if any(content is not None for content in values.values()):
                 tree.setdefault(section, {})[name] = {}
-                for key, content in own.items():
-                    _put(tree[section][name], key.split(".")[1:], content)
+                for key, content in values.items():
+                    _put(tree[section][name], key.split("."), content)
     return tree
 
 

@@ -55,7 +55,7 @@ def _refuse(constant: str) -> NoReturn:
 def _depth(data: Any) -> int:
     """How many tables and lists are inside each other, counted without recursion."""
     depth, level = 0, [data]
-    while level := [part for part in level if isinstance(part, dict | list)]:
+    while level := [part for part in level if type(part) is dict or type(part) is list]:
         depth += 1
         level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
     return depth

@@ -113,36 +113,49 @@ def write_diagnosis(folder: Path, diagnosis: "Diagnosis") -> None:
     shutil.rmtree(folder / DIAGNOSIS, ignore_errors=True)
 
 
-def has_measures(folder: Path, name: str) -> bool:
+def has_measures(folder: Path | str, name: str) -> bool:
     """Whether the run's folder has a set of measures of this name, in any state."""
-    return is_regular(folder / "measures" / f"{name}.json")
+    return is_regular(f"{folder}/measures/{name}.json")
 
 
 def has_diagnosis(folder: Path) -> bool:
     """Whether the run's folder has an up-to-date diagnosis."""
-    path = folder / "measures" / f"{DIAGNOSIS}.json"
-    if not is_regular(path):
-        return False
-    body = _checked_body(path)
-    check_format(path, body, DIAGNOSIS_VERSION, "version")
-    if body["version"] != DIAGNOSIS_VERSION:
-        return False
-    return is_regular(path.with_suffix(".npz") if "arrays_sha256" in body else folder / DIAGNOSIS / "numbers.json")
+    return _current_body(folder) is not None
+
+
+def current_diagnosis(folder: Path) -> "Diagnosis | None":
+    """The up-to-date diagnosis with its maps, None if there is none; Damaged if it cannot be read."""
+    body = _current_body(folder)
+    return None if body is None else _with_maps(folder, body)
 
 
 def read_diagnosis(folder: Path) -> "Diagnosis":
     """The stored diagnosis with its maps; Damaged if it cannot be read."""
-    from composcope.diagnosis.files import unpack
-
     path = folder / "measures" / f"{DIAGNOSIS}.json"
     body = _checked_body(path)
     check_format(path, body, DIAGNOSIS_VERSION, "version")
+    return _with_maps(folder, body)
+
+
+def _current_body(folder: Path) -> dict[str, Any] | None:
+    path = folder / "measures" / f"{DIAGNOSIS}.json"
+    if not is_regular(path):
+        return None
+    body = _checked_body(path)
+    check_format(path, body, DIAGNOSIS_VERSION, "version")
+    maps = path.with_suffix(".npz") if "arrays_sha256" in body else folder / DIAGNOSIS / "numbers.json"
+    return body if body["version"] == DIAGNOSIS_VERSION and is_regular(maps) else None
+
+
+def _with_maps(folder: Path, body: Mapping[str, Any]) -> "Diagnosis":
+    from composcope.diagnosis.files import unpack
+
     if "arrays_sha256" not in body:
         return _earlier_diagnosis(folder / DIAGNOSIS, body["values"])
-    maps = path.with_suffix(".npz")
-    content = read_file(maps)
+    path = folder / "measures" / f"{DIAGNOSIS}.json"
+    content = read_file(path.with_suffix(".npz"))
     if sha256(content) != body["arrays_sha256"]:
-        raise _damaged(maps, "its checksum does not match")
+        raise _damaged(path.with_suffix(".npz"), "its checksum does not match")
     try:
         return unpack(body["values"], content)
     except ValueError as error:

@@ -5,9 +5,11 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Status = Literal["done", "failed", "damaged", "missing"]
+# What is a cell of a table as it is.
+SIMPLE = frozenset([str, int, float, bool, type(None)])
 
 
 @dataclass(frozen=True)
@@ -27,29 +29,38 @@ class Record:
 
     def row(self) -> dict[str, Any]:
         """The record as one flat table: `decoder.depth`, `error.heldout_mse`."""
-        row = {"run_id": self.run_id, "status": self.status, **flatten(self.spec), **flatten(self.measures)}
-        return {**row, "seconds": self.provenance.get("seconds"), "problem": self.problem}
+        names = {"run_id": self.run_id, "status": self.status}
+        row: dict[str, Any] = dict(names)
+        _add_flat(row, self.spec, "")
+        _add_flat(row, self.measures, "")
+        row.update(names, seconds=self.provenance.get("seconds"), problem=self.problem)  # also over a stranger's spec
+        return row
 
 
-def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(data: Mapping[str, Any]) -> dict[str, Any]:
     """Nested tables as one, with dotted names.
 
     >>> flatten({"decoder": {"kind": "cnn", "depth": 4}, "seed": 0})
     {'decoder.kind': 'cnn', 'decoder.depth': 4, 'seed': 0}
     """
     flat: dict[str, Any] = {}
-    for key, value in data.items():
-        if value is None or isinstance(value, str | int | float):  # first, since most values are: a store has thousands
-            flat[prefix + key] = value
-        elif isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
+    _add_flat(flat, data, "")
     return flat
 
 
-@dataclass(frozen=True)
-class Signature:
+def _add_flat(flat: dict[str, Any], data: Mapping[str, Any], prefix: str) -> None:
+    """Written for speed: the rows of a large store have a million values."""
+    for key, value in data.items():
+        kind = type(value)
+        if kind in SIMPLE:
+            flat[prefix + key] = value
+        elif kind is dict or isinstance(value, Mapping):
+            _add_flat(flat, value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
+
+
+class Signature(NamedTuple):
     """What the file system says about a run's files; `newest` is when one of them last changed, in seconds."""
 
     text: str
@@ -61,24 +72,24 @@ def signature(folder: str) -> Signature:
 
     The time is the one that nobody can set: it is new whenever a file's contents, name or any other time is.
     """
-    marks, newest, folders = _marks(folder)
-    for inner in folders:  # a run's folder has folders of files, and nothing deeper
-        more, latest, _ = _marks(inner)
-        marks += more
-        newest = max(newest, latest)
-    text = hashlib.blake2b(repr(marks).encode(errors="surrogateescape"), digest_size=16).hexdigest()
-    return Signature(text, newest / 1e9)
-
-
-def _marks(folder: str) -> tuple[list[tuple[str, int, int]], int, list[str]]:
-    marks, newest, folders = [], 0, []
-    try:
-        for entry in os.scandir(folder):
-            status = entry.stat(follow_symlinks=False)
-            marks.append((entry.name, status.st_size, status.st_ctime_ns))
-            newest = max(newest, status.st_ctime_ns)
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
-    except OSError:
-        marks.append(("unreadable", 0, 0))
-    return sorted(marks), newest, sorted(folders)
+    marks, newest, folders = [], 0, [folder]
+    for path in folders:
+        inside = path[len(folder) :]
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        marks.append(f"{inside}/{entry.name}/")
+                        if path is folder:  # a run's folder has folders of files, and nothing deeper
+                            folders.append(entry.path)
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                    changed = status.st_ctime_ns
+                    marks.append(f"{inside}/{entry.name} {status.st_size} {changed}")
+                    if changed > newest:
+                        newest = changed
+        except OSError:
+            marks.append(f"{inside}/ unreadable")
+    marks.sort()
+    text = "\0".join(marks).encode(errors="surrogateescape")
+    return Signature(hashlib.blake2b(text, digest_size=16).hexdigest(), newest / 1e9)

@@ -36,6 +36,11 @@ FORMAT = 1
 SEALED = re.compile(r"(spec\.json|curve\.csv|provenance\.json|weights\.safetensors|snapshots/[0-9]{8,}\.safetensors)")
 
 
+def is_sealed(folder: Path | str) -> bool:
+    """Whether the folder has a run that is trained, its files complete."""
+    return is_regular(f"{folder}/done.json")
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of a run, which is named after the run's id. What it holds may be missing, damaged or a stranger's."""
@@ -49,7 +54,7 @@ class RunFolder:
     @property
     def sealed(self) -> bool:
         """Whether the run is trained, and its files complete."""
-        return is_regular(self.path / "done.json")
+        return is_sealed(self.path)
 
     def spec(self) -> "Spec":
         """The run's spec; Damaged if it is the spec of another run."""

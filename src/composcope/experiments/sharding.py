@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from composcope.errors import BadInput
-from composcope.experiments.spec import Spec
+
+if TYPE_CHECKING:
+    from composcope.experiments.spec import Spec
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Shard:
         digest = hashlib.sha256(name.encode()).digest()
         return int.from_bytes(digest[:8], "big") % self.count == self.index - 1
 
-    def select(self, specs: Iterable[Spec], groups: Mapping[str, str] | None = None) -> list[Spec]:
+    def select(self, specs: "Iterable[Spec]", groups: Mapping[str, str] | None = None) -> "list[Spec]":
         """The specs of this part. Runs with the same name in `groups`, by run id, belong to the same part."""
         names = groups or {}
         return [spec for spec in specs if self.has(names.get(spec.run_id, spec.run_id))]

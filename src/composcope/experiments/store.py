@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from composcope.errors import BadInput, CannotStore, DiskFull, StoreUnwritable
 from composcope.experiments import measure_files
@@ -33,7 +33,7 @@ from composcope.experiments.checked_files import (
 from composcope.experiments.index import Entry, Index, settled, without_collections
 from composcope.experiments.leases import Leases
 from composcope.experiments.records import Record, flatten, signature
-from composcope.experiments.run_folder import FORMAT, RunFolder
+from composcope.experiments.run_folder import FORMAT, RunFolder, is_sealed
 from composcope.experiments.staging import Staging
 from composcope.files import (
     make_folder,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from composcope.diagnosis import Diagnosis
     from composcope.experiments.spec import Spec
     from composcope.training import Trained, Weights
+
+T = TypeVar("T")
 
 __all__ = ["Damaged", "Record", "Store", "flatten"]
 
@@ -141,11 +143,11 @@ class Store:
 
     def has(self, run_id: str) -> bool:
         """Whether the run is trained and sealed."""
-        return self._run(run_id).sealed
+        return is_sealed(f"{self.folder}/{run_id}")
 
     def complete(self, run_id: str) -> bool:
         """Whether the run is sealed and was measured; one that is only sealed is completed by `load`, untrained."""
-        return self.has(run_id) and measure_files.has_measures(self.folder / run_id, ALWAYS_MEASURED)
+        return self.has(run_id) and self.has_measures(run_id, ALWAYS_MEASURED)
 
     def failed(self, run_id: str) -> bool:
         """Whether the run failed the last time."""
@@ -220,6 +222,10 @@ class Store:
         with self._storing(run_id):
             measure_files.write_measures(self.folder / run_id, name, version, values)
 
+    def has_measures(self, run_id: str, name: str) -> bool:
+        """Whether the run has a set of measures of this name, in any state."""
+        return measure_files.has_measures(f"{self.folder}/{run_id}", name)
+
     def measures(self, run_id: str, versions: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
         """All sets of measures of a run by name; with `versions`, only those that are up to date."""
         return measure_files.read_measures(self.folder / run_id, versions)
@@ -232,6 +238,10 @@ class Store:
     def has_diagnosis(self, run_id: str) -> bool:
         """Whether the run has a diagnosis that is up to date."""
         return measure_files.has_diagnosis(self.folder / run_id)
+
+    def current_diagnosis(self, run_id: str) -> "Diagnosis | None":
+        """The diagnosis with its maps, None if there is none that is up to date; Damaged if it cannot be read."""
+        return measure_files.current_diagnosis(self.folder / run_id)
 
     def diagnosis(self, run_id: str) -> "Diagnosis":
         """The run's diagnosis with its maps; Damaged if there is none, or none that can be read."""
@@ -272,27 +282,49 @@ class Store:
         verify: bool = False,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> list[Record]:
-        """The rows of many runs, by default of all. Runs of a large store whose files have not changed are not read."""
+        """What is listed of many runs, by default of all. Runs of a large store that have not changed are not read."""
+        return self._listed(run_ids, verify, on_progress, Index.records, lambda record: record)
+
+    def rows(
+        self,
+        run_ids: Sequence[str] | None = None,
+        verify: bool = False,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[dict[str, Any]]:
+        """The records as flat rows of a table: id, status, `decoder.depth`, `error.heldout_mse`, seconds, problem."""
+        return self._listed(run_ids, verify, on_progress, Index.rows, Record.row)
+
+    def _listed(
+        self,
+        run_ids: Sequence[str] | None,
+        verify: bool,
+        on_progress: Callable[[int, int], None],
+        remembered: Callable[[Index], Mapping[str, Entry[T]]],
+        made: Callable[[Record], T],
+    ) -> list[T]:
+        """Of each run what the index has if the files have not changed since, or else what is made from its record."""
         chosen = self.run_ids() if run_ids is None else list(run_ids)
         index = Index.of(self.folder, len(chosen))
         if index is None:
-            return [self.record(run_id, verify) for run_id in chosen]
-        fresh, records = {}, []
+            return [made(self.record(run_id, verify)) for run_id in chosen]
+        fresh, listed = {}, []
         with without_collections():
-            known = index.read()
+            known = remembered(index)
             for done, run_id in enumerate(chosen):
                 if done % 50 == 0:
                     on_progress(done, len(chosen))
                 now = signature(f"{self.folder}/{run_id}")
                 entry = known.get(run_id)
-                if entry is None or entry.signature != now.text or (verify and not entry.verified):
-                    entry = Entry(now.text, verify, self.record(run_id, verify))
-                    if settled(now) and entry.record.status != "damaged":
-                        fresh[run_id] = entry
-                records.append(entry.record)
+                if entry is not None and entry.signature == now.text and (entry.verified or not verify):
+                    listed.append(entry.content)
+                    continue
+                record = self.record(run_id, verify)
+                if settled(now) and record.status != "damaged":
+                    fresh[run_id] = Entry(now.text, verify, record)
+                listed.append(made(record))
         if fresh:
             index.write(fresh)
-        return records
+        return listed
 
     def certified(self, run_id: str) -> tuple[Record, str]:
         """A run's verified row, and the certificate of its split: what its holdout tests; "" if it is not known."""
@@ -303,7 +335,7 @@ class Store:
         """One row per run: id, status, spec fields (`decoder.depth`), measures (`error.heldout_mse`) and seconds."""
         import pandas as pd
 
-        rows = [record.row() for record in self.records(run_ids, verify)]
+        rows = self.rows(run_ids, verify)
         return pd.DataFrame(rows, columns=None if rows else ["run_id", "status", "seconds", "problem"])
 
     def _read_format(self) -> int:

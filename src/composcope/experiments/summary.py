@@ -1,6 +1,7 @@
 """What came out of a sweep: one row per run as CSV and Parquet, and a short table with means over seeds."""
 
 import io
+import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,4 +80,4 @@ def summary_rows(frame: "pd.DataFrame", varied: Sequence[str]) -> list[dict[str,
 
 def sweep_frame(store: Store, run_ids: Sequence[str]) -> "pd.DataFrame":
     """One row per run of a sweep that the store has, done or failed."""
-    return store.frame([run_id for run_id in run_ids if (store.folder / run_id).is_dir()])
+    return store.frame([run_id for run_id in run_ids if os.path.isdir(f"{store.folder}/{run_id}")])

@@ -24,4 +24,6 @@ def forecast_run(store: Store, run_id: str, on_progress: OnProgress = lambda don
 
 def stored_forecast(store: Store, run_id: str) -> Mapping[str, Any] | None:
     """The numbers that were stored with a run, None if there are none of this version."""
+    if not store.has_measures(run_id, NAME):
+        return None
     return store.measures(run_id, {NAME: FORECAST_VERSION}).get(NAME)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from composcope.diagnosis import Diagnosis
 from composcope.errors import BadInput
 from composcope.experiments.run import Run
 from composcope.experiments.spec import Spec
@@ -103,9 +104,10 @@ def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
     if record.status != "done":
         return row
     try:
-        if not store.has_diagnosis(run_id):
+        diagnosis = store.current_diagnosis(run_id)
+        if diagnosis is None:
             return replace(row, note=f"not diagnosed: {measure_command(store, run_id)}")
-        return _with_diagnosis(store, row)
+        return _with_diagnosis(store, row, diagnosis)
     except Exception as error:  # a file that cannot be read must not cost the reader the whole page
         return replace(row, note=f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}")
 
@@ -172,8 +174,7 @@ def brief(part: Any, words: bool = False) -> str:
     return " ".join([str(part.get("kind")), *shown])
 
 
-def _with_diagnosis(store: Store, row: RunRow) -> RunRow:
-    diagnosis = store.diagnosis(row.run_id)
+def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
     samples, problem = _samples(store, row.run_id)
     part = diagnosis_part(diagnosis, samples, stored_forecast(store, row.run_id))
     if problem:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 LEVEL = 0.025
 """One-sided level of every test: the counterpart of a two-sided 95 % interval."""
@@ -55,6 +54,8 @@ def infer(values: Sequence[float], relation: Relation, threshold: float, exact: 
     if relation == "within":
         p, opposite = _equivalence(data, threshold)
         return Inference(mean, low, high, p, opposite, "equivalence test")
+    from scipy import stats
+
     above = float(stats.ttest_1samp(data, threshold, alternative="greater").pvalue)
     below = float(stats.ttest_1samp(data, threshold, alternative="less").pvalue)
     p, opposite = (above, below) if relation == ">" else (below, above)
@@ -63,6 +64,8 @@ def infer(values: Sequence[float], relation: Relation, threshold: float, exact: 
 
 def _equivalence(data: np.ndarray, margin: float) -> tuple[float, float]:
     """Two one-sided tests that the signed mean is above -margin and below margin; and that it is outside."""
+    from scipy import stats
+
     inside = [
         float(stats.ttest_1samp(data, -margin, alternative="greater").pvalue),
         float(stats.ttest_1samp(data, margin, alternative="less").pvalue),
@@ -80,6 +83,8 @@ def sign_test(yes: int, no: int) -> tuple[float, float]:
     """
     if yes + no == 0:
         return 1.0, 1.0
+    from scipy import stats
+
     p, opposite = (float(stats.binomtest(count, yes + no, alternative="greater").pvalue) for count in (yes, no))
     return p, opposite
 
@@ -106,6 +111,8 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float | None
     mean = float(data.mean())
     if len(data) == 1:
         return mean, None, None
+    from scipy import stats
+
     half = float(stats.t.ppf((1 + level) / 2, len(data) - 1)) * float(data.std(ddof=1)) / math.sqrt(len(data))
     return mean, mean - half, mean + half
 

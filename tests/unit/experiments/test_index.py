@@ -104,13 +104,13 @@ def test_without_a_folder_of_ones_own_there_is_no_index(trouble, runs, store, ca
     else:
         cache.mkdir(parents=True, exist_ok=True)
         cache.chmod(0o777)
-    assert cache_folder() is None
+    assert cache_folder("stores") is None
     assert len(store.records()) == 3
 
 
 def test_rows_of_other_code_are_not_used(runs, store, monkeypatch):
     store.records()
-    monkeypatch.setattr(index_room, "_code", lambda: "another version")
+    monkeypatch.setattr(index_room, "package_code", lambda: "another version")
     seen = reads(monkeypatch)
     store.records()
     assert len(seen) == 3

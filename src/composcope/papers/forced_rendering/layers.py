@@ -7,7 +7,6 @@ from functools import partial
 
 import torch
 from jaxtyping import Float
-from scipy import stats
 from torch import Tensor
 
 from composcope.diagnosis.layers import LayerDiagnosis, geometry_of
@@ -137,9 +136,11 @@ def layer_trend(curve: Float[Tensor, "layers"]) -> float:
     >>> layer_trend(torch.tensor([1.0, 0.9, 0.5]))
     -1.0
     """
-    return (
-        float(stats.spearmanr(range(len(curve)), curve.numpy()).statistic) if curve.unique().numel() > 1 else math.nan
-    )
+    if curve.unique().numel() == 1:
+        return math.nan
+    from scipy import stats
+
+    return float(stats.spearmanr(range(len(curve)), curve.numpy()).statistic)
 
 
 def group_and_label(key: Key, run: Run) -> tuple[str, str]:
