@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composcope.errors import BadInput
@@ -23,8 +23,8 @@ class RunRow:
 
     - `record`: the run as the store lists it, with status "missing" for one that a figure needs and the store lacks.
     - `title` and `about`: what was trained, in words. `note`: why there is no diagnosis.
-    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `composition`: whether these test
-      composition.
+    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `factors`: the share in which each
+      factor is right; `composition`: whether these combinations test composition.
     - `part`, `data`: what its diagnosis says and draws.
     """
 
@@ -34,6 +34,7 @@ class RunRow:
     note: str = ""
     kind: str = ""
     shares: Mapping[str, float] | None = None
+    factors: Mapping[str, float] = field(default_factory=dict)
     composition: bool = False
     part: Mapping[str, Any] | None = None
     data: Mapping[str, Any] | None = None
@@ -67,7 +68,7 @@ class RunRow:
 
     def get(self, *names: str) -> Any:
         """A field of the spec; None if it has none of that name."""
-        return field(self.spec, *names)
+        return entry(self.spec, *names)
 
     @property
     def seed(self) -> Any:
@@ -89,7 +90,7 @@ class RunRow:
         return json.dumps(self.spec, indent=1, ensure_ascii=False)
 
 
-def field(spec: Any, *names: str) -> Any:
+def entry(spec: Any, *names: str) -> Any:
     """A nested value of plain data; None where the path ends early, since a damaged store may hold anything."""
     for name in names:
         spec = spec.get(name) if isinstance(spec, Mapping) else None
@@ -104,30 +105,36 @@ def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
         return row
     try:
         if not store.has_diagnosis(run_id):
-            return replace(row, note=f"not diagnosed: {measure_command(store, run_id)}")
+            return short_row(store, record)
         return _with_diagnosis(store, row)
     except Exception as error:  # a file that cannot be read must not cost the reader the whole page
-        return replace(row, note=f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}")
+        problem = f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}"
+        return replace(_judged(row, "verdict"), note=problem)
 
 
 def short_row(store: Store, record: Record) -> RunRow:
-    """The row of a run without its diagnosis, but with what that says in short."""
+    """The row of a run without its diagnosis, but with the verdict of that, or the one that is stored by itself."""
     row = RunRow(record, *described(record.spec))
-    verdict = field(record.measures, "diagnosis", "verdict")
-    if not isinstance(verdict, Mapping):
-        return (
-            row
-            if record.status != "done"
-            else replace(row, note=f"not diagnosed: {measure_command(store, row.run_id)}")
-        )
-    command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
-    shares = verdict.get("shares")
+    if record.status != "done":
+        return row
+    if isinstance(entry(record.measures, "diagnosis", "verdict"), Mapping):
+        command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
+        note = f"its diagnosis is not on this page, which has room for some of them: {command}"
+        return replace(_judged(row, "diagnosis", "verdict"), note=note)
+    return replace(_judged(row, "verdict"), note=f"not diagnosed: {measure_command(store, row.run_id)}")
+
+
+def _judged(row: RunRow, *names: str) -> RunRow:
+    """The row with the verdict that the store has under these names, if there is one."""
+    kind, shares, factors = (entry(row.record.measures, *names, part) for part in ("kind", "shares", "factors"))
+    if not isinstance(kind, str) or not isinstance(shares, Mapping):
+        return row
     return replace(
         row,
-        kind=str(verdict.get("kind") or ""),
-        shares=shares if isinstance(shares, Mapping) else None,
-        composition=str(record.provenance.get("split", "")).startswith("composition"),
-        note=f"its diagnosis is not on this page, which has room for some of them: {command}",
+        kind=kind,
+        shares=shares,
+        factors=factors if isinstance(factors, Mapping) else {},
+        composition=str(row.provenance.get("split", "")).startswith("composition"),
     )
 
 
@@ -148,9 +155,9 @@ def described(spec: Mapping[str, Any]) -> tuple[str, str]:
         known = Spec.from_dict(spec)
         name, task = title(known), known.task.to_dict(defaults=False)
     except BadInput:  # a plugin that is not loaded, or not a spec at all
-        kinds = [field(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
-        name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", field(spec, "task")
-    about = [brief(field(spec, "decoder")), brief(task, words=True), f"{brief(field(spec, 'holdout'))} held out"]
+        kinds = [entry(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
+        name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", entry(spec, "task")
+    about = [brief(entry(spec, "decoder")), brief(task, words=True), f"{brief(entry(spec, 'holdout'))} held out"]
     return name, "; ".join(about) if spec else ""
 
 
@@ -183,6 +190,7 @@ def _with_diagnosis(store: Store, row: RunRow) -> RunRow:
         row,
         kind=verdict.kind if verdict else "",
         shares=verdict.shares if verdict else None,
+        factors=verdict.factors if verdict else {},
         composition=len(diagnosis.factors) > 1 and diagnosis.certificate.startswith("composition"),
         part=part,
         data=part_data(diagnosis, samples),
