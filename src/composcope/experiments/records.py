@@ -28,7 +28,8 @@ class Record:
     def row(self) -> dict[str, Any]:
         """The record as one flat table: `decoder.depth`, `error.heldout_mse`."""
         row = {"run_id": self.run_id, "status": self.status, **flatten(self.spec), **flatten(self.measures)}
-        return {**row, "seconds": self.provenance.get("seconds"), "problem": self.problem}
+        times = {name: self.provenance.get(name) for name in ("seconds", "cpu_seconds")}
+        return {**row, **times, "problem": self.problem}
 
 
 def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composcope.errors import BadInput
-from composcope.experiments.run import Run
+from composcope.experiments.run import VERDICT_VERSION, Run
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Record, Store
 from composcope.forecasts.stored import stored_forecast
@@ -81,8 +81,16 @@ class RunRow:
 
     @property
     def seconds(self) -> float:
-        seconds = self.provenance.get("seconds")
-        return float(seconds) if isinstance(seconds, int | float) else 0.0
+        return self._time("seconds")
+
+    @property
+    def cpu_seconds(self) -> float:
+        """0 if it was not measured."""
+        return self._time("cpu_seconds")
+
+    def _time(self, name: str) -> float:
+        value = self.provenance.get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
 
     @property
     def settings(self) -> str:
@@ -104,35 +112,36 @@ def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
     if record.status != "done":
         return row
     try:
-        if not store.has_diagnosis(run_id):
-            return short_row(store, record)
-        return _with_diagnosis(store, row)
+        return _with_diagnosis(store, row) if store.has_diagnosis(run_id) else _without_diagnosis(store, row)
     except Exception as error:  # a file that cannot be read must not cost the reader the whole page
         problem = f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}"
-        return replace(_judged(row, "verdict"), note=problem)
+        return replace(_without_diagnosis(store, row), note=problem)
 
 
 def short_row(store: Store, record: Record) -> RunRow:
-    """The row of a run without its diagnosis, but with the verdict of that, or the one that is stored by itself."""
+    """The row of a run without its diagnosis, but with what that says in short."""
     row = RunRow(record, *described(record.spec))
-    if record.status != "done":
-        return row
-    if isinstance(entry(record.measures, "diagnosis", "verdict"), Mapping):
-        command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
-        note = f"its diagnosis is not on this page, which has room for some of them: {command}"
-        return replace(_judged(row, "diagnosis", "verdict"), note=note)
-    return replace(_judged(row, "verdict"), note=f"not diagnosed: {measure_command(store, row.run_id)}")
+    verdict = entry(record.measures, "diagnosis", "verdict")
+    if not isinstance(verdict, Mapping):
+        return row if record.status != "done" else _without_diagnosis(store, row)
+    command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
+    note = f"its diagnosis is not on this page, which has room for some of them: {command}"
+    return replace(_judged(row, verdict), note=note)
 
 
-def _judged(row: RunRow, *names: str) -> RunRow:
-    """The row with the verdict that the store has under these names, if there is one."""
-    kind, shares, factors = (entry(row.record.measures, *names, part) for part in ("kind", "shares", "factors"))
-    if not isinstance(kind, str) or not isinstance(shares, Mapping):
-        return row
+def _without_diagnosis(store: Store, row: RunRow) -> RunRow:
+    """The row with the verdict that is stored by itself, if there is one and its definition has not changed since."""
+    note = f"not diagnosed: {measure_command(store, row.run_id)}"
+    stored = "verdict" in row.record.measures and store.measures(row.run_id, {"verdict": VERDICT_VERSION})
+    return replace(_judged(row, stored["verdict"]) if stored else row, note=note)
+
+
+def _judged(row: RunRow, verdict: Mapping[str, Any]) -> RunRow:
+    shares, factors = verdict.get("shares"), verdict.get("factors")
     return replace(
         row,
-        kind=kind,
-        shares=shares,
+        kind=str(verdict.get("kind") or ""),
+        shares=shares if isinstance(shares, Mapping) else None,
         factors=factors if isinstance(factors, Mapping) else {},
         composition=str(row.provenance.get("split", "")).startswith("composition"),
     )

@@ -273,6 +273,11 @@ def test_a_diagnosis_comes_before_a_stored_verdict(store, judged):
     assert run_row(store, spec.run_id).kind == found.verdict.kind
 
 
+def test_a_verdict_of_another_version_does_not_count(store, judged, monkeypatch):
+    monkeypatch.setattr("composcope.report.runs.VERDICT_VERSION", VERDICT_VERSION + 1)
+    assert run_row(store, judged[0].run_id).shares is None
+
+
 def test_the_page_of_a_judged_run_shows_its_verdict_and_diagnoses_nothing(store, judged, tmp_path):
     spec, verdict = judged
     made = made_up(store, judgements=(), panels=(), rendered_panels=())
