@@ -16,6 +16,10 @@ def _kind(spec: Mapping[str, Any], part: str) -> Any:
     return spec[part]["kind"]
 
 
+def _shows_some(spec: Mapping[str, Any]) -> bool:
+    return spec["sampling"].get("bumps") is not None
+
+
 def _shows_factors_alone(spec: Mapping[str, Any]) -> bool:
     return bool(_kind(spec, "sampling") == "stripes")
 
@@ -35,6 +39,7 @@ STUDY = Study(
         lead="Decoders get the factors of an image separately: position, brightness, shape, size, digit, angle. Some "
         "combinations are withheld. Each treatment gets the same number of training steps.",
         classes=(
+            RunClass("trained on some of the combinations", _shows_some),
             RunClass("untreated", _untreated, "untreated"),
             RunClass("shown factors alone", _shows_factors_alone, "treated"),
             RunClass("another decoder or loss", lambda spec: True),
