@@ -33,8 +33,8 @@ PANELS = (
         name="data",
         title="How the data need grows with the number of factors",
         see="The share of withheld images that are fully right by the number of combinations shown, for two, three and "
-        "four factors: the mean and a dot per seed. Open marks: most seeds have not learned what they were shown. Last, "
-        "the smallest number with nine of ten right; a triangle where not even all combinations were enough.",
+        "four factors: the mean and a dot per seed. Open marks: most seeds have not learned what they were shown. "
+        "Last, the smallest number with nine of ten right; a triangle where not even all combinations were enough.",
         plan=every_amount,
         numbers=data_need,
         draw=draw_data_need,

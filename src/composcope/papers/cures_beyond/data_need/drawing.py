@@ -52,7 +52,7 @@ def _curve(axes: Axes, points: Sequence[Point], single: bool) -> None:
 
 
 def _needed(axes: Axes, need: DataNeed) -> None:
-    """A mark per seed at the smallest number that was enough, an arrow where not even all were; lines at the medians."""
+    """A mark per seed at the smallest number that was enough, a triangle where all were not; lines at the medians."""
     for single, (_, colour, marker) in KINDS.items():
         middles = []
         for factors in need.factors:
