@@ -17,24 +17,25 @@ GREY = "#999999"
 
 def draw_data_need(need: DataNeed) -> Figure:
     """One curve per kind of training set and number of factors, then the number needed."""
-    drawn = figure(PAGE, 2.5)
+    drawn = figure(PAGE, 2.3)
     *curves, last = drawn.subplots(1, len(need.factors) + 1)
+    largest = [need.curve(factors, False)[-1].combinations for factors in need.factors]
+    ticks = [min(point.combinations for point in need.points), *largest]
     for axes, factors in zip(curves, need.factors, strict=True):
         axes.axhline(ENOUGH, color=GREY, linewidth=0.6, linestyle=":")
+        points = need.curve(factors, False)
+        axes.axvline(points[0].seen, color=GREY, linewidth=0.8, linestyle="--")
         for single in KINDS:
             _curve(axes, need.curve(factors, single), single)
-        points = need.curve(factors, False)
         axes.set_title(f"{factors} factors\n{points[0].world}")
         axes.set_xscale("log")
-        shown = [point.combinations for point in points]
-        axes.set_xticks(shown, [str(count) for count in shown])
+        axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
+        axes.set_xticks(ticks, [str(count) for count in ticks])
         axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel("combinations shown")
         axes.set_ylim(-0.04, 1.04)
-        axes.set_yticks([0, 0.5, 1] if axes is not curves[0] else [0, 0.5, ENOUGH, 1])
-        if axes is not curves[0]:
-            axes.set_yticklabels([])
+        axes.set_yticks([0, 0.5, ENOUGH, 1], ["0", "0.5", f"{ENOUGH:g}", "1"] if axes is curves[0] else [""] * 4)
     curves[0].set_ylabel("withheld images fully right")
-    drawn.supxlabel("combinations shown", fontsize=8, x=0.4)
     _needed(last, need)
     drawn.legend(*curves[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
     return drawn
@@ -58,9 +59,9 @@ def _needed(axes: Axes, need: DataNeed) -> None:
         for factors in need.factors:
             numbers = need.needed(factors, single)
             most = need.curve(factors, single)[-1].combinations
-            place = factors + (0.08 if single else -0.08)
+            place = factors + (0.16 if single else -0.16)
             for seed, number in enumerate(sorted(numbers)):
-                spot = place + 0.06 * (seed - (len(numbers) - 1) / 2)
+                spot = place + 0.08 * (seed - (len(numbers) - 1) / 2)
                 reached = math.isfinite(number)
                 axes.plot([spot], [number if reached else most], marker if reached else "^", color=colour, markersize=3)
             middles.append((place, median(numbers)))
@@ -68,11 +69,13 @@ def _needed(axes: Axes, need: DataNeed) -> None:
         axes.plot([place for place, _ in known], [number for _, number in known], color=colour, linewidth=1)
     seen = [need.curve(factors, False)[0].seen for factors in need.factors]
     axes.plot(need.factors, seen, color=GREY, linestyle="--", linewidth=0.8)
-    axes.annotate("all seen", (need.factors[-1], seen[-1]), (-4, 0), textcoords="offset points", ha="right", fontsize=7)
+    axes.annotate("all seen", (need.factors[0], seen[0]), (0, 7), textcoords="offset points", ha="center", fontsize=7)
     axes.set_yscale("log", base=2)
-    axes.set_yticks(ticks := sorted({point.combinations for point in need.points}), [str(tick) for tick in ticks])
+    ticks = [min(point.combinations for point in need.points), *seen]
+    axes.set_ylim(ticks[0] / 1.2, ticks[-1] * 1.3)
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xticks(need.factors)
-    axes.set_xlim(need.factors[0] - 0.4, need.factors[-1] + 0.4)
+    axes.set_xlim(need.factors[0] - 0.5, need.factors[-1] + 0.5)
     axes.set_xlabel("factors")
-    axes.set_title(f"needed for {ENOUGH:g}\n(>: not with all)")
+    axes.set_title(f"combinations needed\nfor {ENOUGH:g}")
