@@ -48,7 +48,7 @@ def point(factors, single, combinations, fully, learned=True):
     count = len(fully)
     right = dict.fromkeys(names, fully)
     known = (", ".join(names), factors, single, combinations, 48, fully, right)
-    return Point(*known, (learned,) * count, (1,) * count, (2.0,) * count)
+    return Point(*known, fully, (learned,) * count, (1,) * count, (2.0,) * count)
 
 
 NEED = DataNeed(

@@ -12,7 +12,7 @@ from composcope.experiments.spec import training_latents
 from composcope.measures.error import has_learned
 from composcope.measures.grid import grid_index, grid_sizes
 from composcope.papers.cures_beyond.data_need.plan import Amount
-from composcope.papers.cures_beyond.numbers import fully_right
+from composcope.papers.cures_beyond.numbers import fully_right, seen_right
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.statistics import interval
@@ -26,7 +26,8 @@ class Point:
 
     - `world`: its factors' names. `single`: whether single-factor images are shown too.
     - `combinations`: how many are shown, of `seen` that are not withheld.
-    - `fully`: the share of withheld images that are fully right; `right`: the same for each factor.
+    - `fully`: the share of withheld images that are fully right; `right`: the same for each factor; `seen_right`: of
+      all combinations that are not withheld, shown or not.
     - `learned`: whether the combinations that were shown are drawn; `unshown`: how many of the factors' values occur in
       none of them.
     """
@@ -38,6 +39,7 @@ class Point:
     seen: int
     fully: tuple[float, ...]
     right: dict[str, tuple[float, ...]]
+    seen_right: tuple[float, ...]
     learned: tuple[bool, ...]
     unshown: tuple[int, ...]
     cpu_seconds: tuple[float, ...]
@@ -84,6 +86,7 @@ class DataNeed:
             "low": low,
             "high": high,
             "per factor": ", ".join(f"{name} {sum(each) / len(each):.2f}" for name, each in point.right.items()),
+            "seen right": sum(point.seen_right) / len(point.seen_right),
             "has learned what it was shown": sum(point.learned),
             "values never shown in a combination": sum(point.unshown) / len(point.unshown),
             f"combinations needed for {ENOUGH:g}, by seed": ", ".join(
@@ -110,6 +113,7 @@ def _point(amount: Amount, runs: Sequence[Run]) -> Point:
         int((~runs[0].split.mask).sum()),
         tuple(fully_right(run) for run in runs),
         {name: tuple(float(run.verdict["factors"][name]) for run in runs) for name in names},
+        tuple(seen_right(run) for run in runs),
         tuple(learned_what_was_shown(run) for run in runs),
         tuple(unshown_values(run) for run in runs),
         tuple(math.nan if run.cpu_seconds is None else run.cpu_seconds for run in runs),
