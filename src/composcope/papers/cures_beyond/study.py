@@ -21,7 +21,7 @@ def _shows_some(spec: Mapping[str, Any]) -> bool:
 
 
 def _shows_factors_alone(spec: Mapping[str, Any]) -> bool:
-    return bool(_kind(spec, "sampling") == "stripes")
+    return bool(_kind(spec, "sampling") == "stripes" and not _shows_some(spec))
 
 
 def _untreated(spec: Mapping[str, Any]) -> bool:
@@ -39,10 +39,10 @@ STUDY = Study(
         lead="Decoders get the factors of an image separately: position, brightness, shape, size, digit, angle. Some "
         "combinations are withheld. Each treatment gets the same number of training steps.",
         classes=(
-            RunClass("trained on some of the combinations", _shows_some),
             RunClass("untreated", _untreated, "untreated"),
             RunClass("shown factors alone", _shows_factors_alone, "treated"),
-            RunClass("another decoder or loss", lambda spec: True),
+            RunClass("another decoder or loss", lambda spec: not _shows_some(spec)),
+            RunClass("trained on some of the combinations", _shows_some),
         ),
         untreated="convolutional decoders without treatment",
         treated="decoders that are shown factors alone",
