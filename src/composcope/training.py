@@ -74,12 +74,21 @@ class Trained:
     """The result of training: weights, loss curve, seconds, and snapshots by step.
 
     The curve has one row per epoch: epoch, step, the mean loss without penalties and, if there are any, their mean.
+
+    - `seconds`: by the clock. `cpu_seconds`: of CPU time over all of its threads, which waiting for a busy machine does
+      not lengthen; None if it was not measured.
     """
 
     weights: Weights
     curve: list[dict[str, float]]
     seconds: float
     snapshots: dict[int, Weights] = field(default_factory=dict)
+    cpu_seconds: float | None = None
+
+    @property
+    def times(self) -> dict[str, float]:
+        """`seconds` and, if it was measured, `cpu_seconds`."""
+        return {"seconds": self.seconds, **({} if self.cpu_seconds is None else {"cpu_seconds": self.cpu_seconds})}
 
 
 def train(
@@ -105,7 +114,8 @@ def train(
     """
     if torch.device(device).type == "cpu":
         prepare(module)
-    start = time.perf_counter()
+    cpu_time = _cpu_clock(device)
+    start, cpu_start = time.perf_counter(), cpu_time()
     module.to(device).train()
     inputs, targets = inputs.to(device), targets.to(device)
     data = data or TrainingData(inputs, targets, inputs[:0], (inputs.shape[1:].numel(),), generator(seed, "penalties"))
@@ -158,7 +168,19 @@ def train(
             if on_epoch is not None:
                 on_epoch(row, module)
     module.eval()
-    return Trained(weights_of(module), curve, time.perf_counter() - start, snapshots)
+    weights = weights_of(module)
+    return Trained(weights, curve, time.perf_counter() - start, snapshots, cpu_time() - cpu_start)
+
+
+def _cpu_clock(device: str | torch.device) -> Callable[[], float]:
+    """The clock that counts the CPU time of training and as little else as possible.
+
+    With one thread on the CPU everything, gradients included, is computed by the calling thread, so that other threads
+    of the process (a worker's heartbeat, a second run) are not counted. Otherwise helper threads do part of the work,
+    and the whole process is counted.
+    """
+    alone = torch.device(device).type == "cpu" and torch.get_num_threads() == 1
+    return time.thread_time if alone else time.process_time
 
 
 def weights_of(module: nn.Module) -> Weights:

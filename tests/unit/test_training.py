@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import threading
+import time
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from pydantic import ValidationError
 from torch import nn
 
 import composcope as cs
+from composcope.experiments.machine import using_threads
 from composcope.training import AdamW
 
 STILL = {"weight_decay": 0.0}
@@ -166,6 +169,38 @@ def test_callbacks_run_after_each_step_and_epoch_and_change_nothing(data):
     assert steps == [1, 2, 3, 4, 5, 6]
     assert rows == trained.curve
     assert same(trained.weights, cs.train(linear(), *data, cs.Training(epochs=2, batch=8)).weights)
+
+
+def test_cpu_seconds_are_those_of_the_training_thread_alone(data):
+    """Neither waiting nor another thread of the process counts; what the training thread computes does."""
+    stop = threading.Event()
+    other = threading.Thread(target=lambda: [sum(range(1000)) for _ in iter(stop.is_set, True)])
+    other.start()
+    try:
+        waiting = cs.train(linear(), *data, cs.Training(steps=3), on_step=lambda step, module: time.sleep(0.2))
+    finally:
+        stop.set()
+        other.join()
+    assert waiting.seconds > 0.6
+    assert 0 < waiting.cpu_seconds < 0.4
+    before = time.thread_time()
+    result = cs.train(linear(), *data, cs.Training(steps=30))
+    assert 0 < result.cpu_seconds <= time.thread_time() - before
+
+
+def test_cpu_seconds_include_helper_threads(data):
+    """With several threads the whole process is counted, since they do part of the work."""
+
+    def work(step, module):
+        helper = threading.Thread(target=lambda: sum(range(10**6)))
+        helper.start()
+        helper.join()
+
+    with using_threads(2):
+        thread_start, process_start = time.thread_time(), time.process_time()
+        result = cs.train(linear(), *data, cs.Training(steps=5), on_step=work)
+        own, whole = time.thread_time() - thread_start, time.process_time() - process_start
+    assert own < result.cpu_seconds <= whole
 
 
 def test_weights_are_a_copy(data):

@@ -33,7 +33,9 @@ class Record:
         row: dict[str, Any] = dict(names)
         _add_flat(row, self.spec, "")
         _add_flat(row, self.measures, "")
-        row.update(names, seconds=self.provenance.get("seconds"), problem=self.problem)  # also over a stranger's spec
+        row |= names  # a stranger's spec may have such fields
+        row |= {name: self.provenance.get(name) for name in ("seconds", "cpu_seconds")}
+        row["problem"] = self.problem
         return row
 
 

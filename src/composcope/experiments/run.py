@@ -100,8 +100,14 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """How long training took."""
+        """How long training took by the clock."""
         return float(self.provenance["seconds"])
+
+    @property
+    def cpu_seconds(self) -> float | None:
+        """The CPU time of training; None for a run of an earlier version, which did not measure it."""
+        value = self.provenance.get("cpu_seconds")
+        return None if value is None else float(value)
 
     @property
     def _stored(self) -> Store:
@@ -383,7 +389,7 @@ def run_with_lease(
             store.save_failure(spec, reason, provenance)
         raise RunFailed(f"run {spec.run_id}: {reason}") from error
     if store is None:
-        return Run(spec, trained=trained, provenance={**provenance, "seconds": trained.seconds})
+        return Run(spec, trained=trained, provenance={**provenance, **trained.times})
     store.save(spec, trained, provenance)
     return load(store, spec.run_id)
 

@@ -183,7 +183,7 @@ class Store:
             "spec.json": as_json(spec.to_dict()),
             "curve.csv": as_csv(trained.curve),
             "weights.safetensors": safetensors.torch.save(trained.weights),
-            "provenance.json": as_json({**provenance, "seconds": trained.seconds}),
+            "provenance.json": as_json({**provenance, **trained.times}),
         }
         for step, weights in trained.snapshots.items():
             files[f"snapshots/{step:08d}.safetensors"] = safetensors.torch.save(weights)
@@ -332,11 +332,11 @@ class Store:
         return record, str(record.provenance.get("split") or _certificate(record))
 
     def frame(self, run_ids: Sequence[str] | None = None, verify: bool = False) -> "pd.DataFrame":
-        """One row per run: id, status, spec fields (`decoder.depth`), measures (`error.heldout_mse`) and seconds."""
+        """One row per run: id, status, spec fields (`decoder.depth`), measures (`error.heldout_mse`), and times."""
         import pandas as pd
 
         rows = self.rows(run_ids, verify)
-        return pd.DataFrame(rows, columns=None if rows else ["run_id", "status", "seconds", "problem"])
+        return pd.DataFrame(rows, columns=None if rows else ["run_id", "status", "seconds", "cpu_seconds", "problem"])
 
     def _read_format(self) -> int:
         path = self.folder / "store.json"

@@ -14,7 +14,7 @@ from composcope.files import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-MEANS = ("error.seen_mse", "error.heldout_mse", "error.accuracy", "seconds")
+MEANS = ("error.seen_mse", "error.heldout_mse", "error.accuracy", "seconds", "cpu_seconds")
 PARQUET = "pyarrow"
 
 

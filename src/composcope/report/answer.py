@@ -74,25 +74,35 @@ def _short_answer(untreated: Sequence[bool], treated: Sequence[bool]) -> str:
 
 
 def explored(rows: Sequence[RunRow], headline: Headline, most: int = MOST_EXPLORED) -> list[RunRow]:
-    """Judged runs of two factors or more, one per title, taken from each class in turn.
+    """Judged runs of two factors or more, one per title and set of factors, taken from each class in turn.
 
     Of runs with the same title the one whose other settings have the most seeds, and of these the smallest seed; in a
-    class, runs of the most common task come first.
+    class, sets of factors take turns, and runs of the most common task come first.
     """
-    usable = [row for row in judged_runs(rows) if row.part and row.part["samples"] and len(row.part["factors"]) > 1]
+    usable = [row for row in judged_runs(rows) if len(row.factors) > 1 and (row.part is None or row.part["samples"])]
     tasks, seeds = Counter(str(row.get("task")) for row in usable), Counter(_without_seed(row) for row in usable)
-    titled: dict[str, RunRow] = {}
+    titled: dict[tuple[str, ...], RunRow] = {}
     for row in sorted(usable, key=lambda row: (-seeds[_without_seed(row)], _without_seed(row), row.seed, row.run_id)):
-        titled.setdefault(row.title, row)
+        titled.setdefault((row.title, *row.factors), row)
     ranked = sorted(titled.values(), key=lambda row: (-tasks[str(row.get("task"))], row.title))
     labels = class_labels(headline)
-    queues = [[row for row in ranked if class_label(row, headline) == label] for label in labels]
+    queues = [_in_turn([row for row in ranked if class_label(row, headline) == label]) for label in labels]
     chosen: list[RunRow] = []
     while len(chosen) < most and any(queues):
         for queue in queues:
             if queue and len(chosen) < most:
                 chosen.append(queue.pop(0))
     return sorted(chosen, key=lambda row: labels.index(class_label(row, headline)))
+
+
+def _in_turn(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The first run of every set of factors, then the second of each, and so on."""
+    before: Counter[tuple[str, ...]] = Counter()
+    turns = []
+    for row in rows:
+        turns.append(before[tuple(row.factors)])
+        before[tuple(row.factors)] += 1
+    return [row for _, row in sorted(zip(turns, rows, strict=True), key=lambda pair: pair[0])]
 
 
 def _without_seed(row: RunRow) -> str:

@@ -47,11 +47,15 @@ def write_explorer(store: Store, run_ids: Sequence[str], path: Path, on_progress
 
 
 def explorer_data(
-    runs: Sequence[Run], problems: Mapping[str, str] | None = None, on_progress: OnProgress | None = None
+    runs: Sequence[Run],
+    problems: Mapping[str, str] | None = None,
+    on_progress: OnProgress | None = None,
+    stored_only: bool = False,
 ) -> dict[str, Any]:
     """What the explorer shows, ready to be embedded as "explorer-data".
 
     - `problems`: runs that could not be opened, by id, and why; runs that cannot be explored are added to them.
+    - `stored_only`: show the layers of diagnoses that the store has, and make none.
     """
     failed = dict(problems or {})
     tasks: dict[Task, dict[str, Any]] = {}
@@ -62,7 +66,7 @@ def explorer_data(
         try:
             check_explorable(run)
             tasks.setdefault(run.spec.task, task_data(run))
-            explored.append({"title": name, "task": list(tasks).index(run.spec.task), **run_data(run)})
+            explored.append({"title": name, "task": list(tasks).index(run.spec.task), **run_data(run, stored_only)})
         except ComposcopeError as error:
             failed[f"{name} ({run.spec.run_id})"] = str(error)
     if on_progress is not None:
@@ -89,7 +93,7 @@ def task_data(run: Run) -> dict[str, Any]:
     task = run.spec.task
     truth = run.truth
     return {
-        "factors": [{"name": factor.name, "values": list(factor.values)} for factor in task.factors],
+        "factors": [{"name": factor.name, "values": list(factor.names or factor.values)} for factor in task.factors],
         "sizes": [*grid_sizes(task.factors)] if len(task.factors) > 1 else [*grid_sizes(task.factors), 1],
         "image": list(task.image_shape[1:]),
         "scale": scale(truth),
@@ -99,7 +103,7 @@ def task_data(run: Run) -> dict[str, Any]:
     }
 
 
-def run_data(run: Run) -> dict[str, Any]:
+def run_data(run: Run, stored_only: bool = False) -> dict[str, Any]:
     """A run's images, errors and layers over the grid."""
     task, spec = run.spec.task, run.spec
     truth, images = run.truth, run.draw()
@@ -113,7 +117,7 @@ def run_data(run: Run) -> dict[str, Any]:
         notes.append(f"images are shown as the mean of their {task.image_shape[0]} channels")
     if clipped := outside(images, scale(truth)):
         notes.append(f"{clipped} pixels lie further than {BEYOND:g} ranges outside the truth's and are cut there")
-    diagnosis, problem = diagnosed(run)
+    diagnosis, problem = diagnosed(run, stored_only)
     notes += [f"no layers to show: {problem}"] if problem else []
     return {
         "id": spec.run_id,
@@ -199,11 +203,16 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     return {"name": name, "base": base, "sign": -1 if task.dark else 1, "parts": packs}, numbers(match)
 
 
-def diagnosed(run: Run) -> tuple[Diagnosis | None, str]:
+def diagnosed(run: Run, stored_only: bool = False) -> tuple[Diagnosis | None, str]:
+    """The diagnosis, or why there is none."""
     try:
-        return run.diagnosis, ""
+        if not stored_only or run.store is None:
+            return run.diagnosis, ""
+        if run.store.has_diagnosis(run.run_id):
+            return run.store.diagnosis(run.run_id), ""
     except ComposcopeError as error:
         return None, str(error)
+    return None, "the run is not diagnosed"
 
 
 def layer_data(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from composcope.experiments.spec import Spec
 from composcope.experiments.store import Record, Store
 from composcope.report.answer import answer, explored, who_composes
 from composcope.report.charts import strip
-from composcope.report.diagnosis_page import DRAWN
+from composcope.report.diagnosis_page import DRAWN, shares
 from composcope.report.explorer import explorer_data
 from composcope.report.page import render, write_page
 from composcope.report.runs import RunRow, missing_row, run_row, short_row
@@ -85,7 +85,7 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
         claims=[claim_view(judgement, panels) for judgement in judgements],
         figures=[figure_view(panel, request, store, judgements) for panel in panels],
         cell=cell,
-        explorer=explorer_data(explored_runs),
+        explorer=explorer_data(explored_runs, stored_only=True),
         rows=[row_view(row, panels) for row in listed],
         groups=groups(further),
         further=len(further),
@@ -243,10 +243,11 @@ def row_view(row: RunRow, panels: Sequence[RenderedPanel]) -> dict[str, Any]:
     composes = None if row.composes is None else round(100 * row.composes)
     return {
         "row": row,
-        "words": " ".join([row.run_id, row.status, row.about, f"seed={row.seed}", *used]),
+        "words": " ".join([row.run_id, row.status, row.about, *row.factors, f"seed={row.seed}", *used]),
         "numbers": {name: cell(value) for name, value in error.items()},
         "verdict": row.kind or ("" if row.status == "done" else row.status),
         "composes": "" if composes is None else composes,
+        "shares": shares(row.shares or {}),
     }
 
 

@@ -3,12 +3,12 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composcope.diagnosis import Diagnosis
 from composcope.errors import BadInput
-from composcope.experiments.run import Run
+from composcope.experiments.run import VERDICT_VERSION, Run
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Record, Store
 from composcope.forecasts.stored import stored_forecast
@@ -24,8 +24,8 @@ class RunRow:
 
     - `record`: the run as the store lists it, with status "missing" for one that a figure needs and the store lacks.
     - `title` and `about`: what was trained, in words. `note`: why there is no diagnosis.
-    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `composition`: whether these test
-      composition.
+    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `factors`: the share in which each
+      factor is right; `composition`: whether these combinations test composition.
     - `part`, `data`: what its diagnosis says and draws.
     """
 
@@ -35,6 +35,7 @@ class RunRow:
     note: str = ""
     kind: str = ""
     shares: Mapping[str, float] | None = None
+    factors: Mapping[str, float] = field(default_factory=dict)
     composition: bool = False
     part: Mapping[str, Any] | None = None
     data: Mapping[str, Any] | None = None
@@ -68,7 +69,7 @@ class RunRow:
 
     def get(self, *names: str) -> Any:
         """A field of the spec; None if it has none of that name."""
-        return field(self.spec, *names)
+        return entry(self.spec, *names)
 
     @property
     def seed(self) -> Any:
@@ -81,8 +82,16 @@ class RunRow:
 
     @property
     def seconds(self) -> float:
-        seconds = self.provenance.get("seconds")
-        return float(seconds) if isinstance(seconds, int | float) else 0.0
+        return self._time("seconds")
+
+    @property
+    def cpu_seconds(self) -> float:
+        """0 if it was not measured."""
+        return self._time("cpu_seconds")
+
+    def _time(self, name: str) -> float:
+        value = self.provenance.get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
 
     @property
     def settings(self) -> str:
@@ -90,7 +99,7 @@ class RunRow:
         return json.dumps(self.spec, indent=1, ensure_ascii=False)
 
 
-def field(spec: Any, *names: str) -> Any:
+def entry(spec: Any, *names: str) -> Any:
     """A nested value of plain data; None where the path ends early, since a damaged store may hold anything."""
     for name in names:
         spec = spec.get(name) if isinstance(spec, Mapping) else None
@@ -105,31 +114,38 @@ def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
         return row
     try:
         diagnosis = store.current_diagnosis(run_id)
-        if diagnosis is None:
-            return replace(row, note=f"not diagnosed: {measure_command(store, run_id)}")
-        return _with_diagnosis(store, row, diagnosis)
+        return _without_diagnosis(store, row) if diagnosis is None else _with_diagnosis(store, row, diagnosis)
     except Exception as error:  # a file that cannot be read must not cost the reader the whole page
-        return replace(row, note=f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}")
+        problem = f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}"
+        return replace(_without_diagnosis(store, row), note=problem)
 
 
 def short_row(store: Store, record: Record) -> RunRow:
     """The row of a run without its diagnosis, but with what that says in short."""
     row = RunRow(record, *described(record.spec))
-    verdict = field(record.measures, "diagnosis", "verdict")
+    verdict = entry(record.measures, "diagnosis", "verdict")
     if not isinstance(verdict, Mapping):
-        return (
-            row
-            if record.status != "done"
-            else replace(row, note=f"not diagnosed: {measure_command(store, row.run_id)}")
-        )
+        return row if record.status != "done" else _without_diagnosis(store, row)
     command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
-    shares = verdict.get("shares")
+    note = f"its diagnosis is not on this page, which has room for some of them: {command}"
+    return replace(_judged(row, verdict), note=note)
+
+
+def _without_diagnosis(store: Store, row: RunRow) -> RunRow:
+    """The row with the verdict that is stored by itself, if there is one and its definition has not changed since."""
+    note = f"not diagnosed: {measure_command(store, row.run_id)}"
+    stored = "verdict" in row.record.measures and store.measures(row.run_id, {"verdict": VERDICT_VERSION})
+    return replace(_judged(row, stored["verdict"]) if stored else row, note=note)
+
+
+def _judged(row: RunRow, verdict: Mapping[str, Any]) -> RunRow:
+    shares, factors = verdict.get("shares"), verdict.get("factors")
     return replace(
         row,
         kind=str(verdict.get("kind") or ""),
         shares=shares if isinstance(shares, Mapping) else None,
-        composition=str(record.provenance.get("split", "")).startswith("composition"),
-        note=f"its diagnosis is not on this page, which has room for some of them: {command}",
+        factors=factors if isinstance(factors, Mapping) else {},
+        composition=str(row.provenance.get("split", "")).startswith("composition"),
     )
 
 
@@ -150,9 +166,9 @@ def described(spec: Mapping[str, Any]) -> tuple[str, str]:
         known = Spec.from_dict(spec)
         name, task = title(known), known.task.to_dict(defaults=False)
     except BadInput:  # a plugin that is not loaded, or not a spec at all
-        kinds = [field(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
-        name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", field(spec, "task")
-    about = [brief(field(spec, "decoder")), brief(task, words=True), f"{brief(field(spec, 'holdout'))} held out"]
+        kinds = [entry(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
+        name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", entry(spec, "task")
+    about = [brief(entry(spec, "decoder")), brief(task, words=True), f"{brief(entry(spec, 'holdout'))} held out"]
     return name, "; ".join(about) if spec else ""
 
 
@@ -184,6 +200,7 @@ def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
         row,
         kind=verdict.kind if verdict else "",
         shares=verdict.shares if verdict else None,
+        factors=verdict.factors if verdict else {},
         composition=len(diagnosis.factors) > 1 and diagnosis.certificate.startswith("composition"),
         part=part,
         data=part_data(diagnosis, samples),

@@ -28,16 +28,30 @@ def title(spec: Spec) -> str:
 
 
 def titles(specs: Sequence[Spec]) -> list[str]:
-    """Their titles; where several are the same, followed by the settings in which those runs differ."""
+    """Their titles; where several are the same, followed by the world if that differs, or else by what does."""
     plain = [title(spec) for spec in specs]
-    often = Counter(plain)
-    distinct = []
-    for spec, name in zip(specs, plain, strict=True):
-        namesakes = [flatten(other.to_dict()) for other, same in zip(specs, plain, strict=True) if same == name]
+    worlds = [_world(spec) for spec in specs]
+    distinct = [
+        f"{name} ({world})" if _several(name, plain, worlds) else name
+        for name, world in zip(plain, worlds, strict=True)
+    ]
+    often = Counter(distinct)
+    named = []
+    for spec, name in zip(specs, distinct, strict=True):
+        namesakes = [flatten(other.to_dict()) for other, same in zip(specs, distinct, strict=True) if same == name]
         own = flatten(spec.to_dict())
         different = [f"{key} {own[key]}" for key in own if any(other.get(key) != own[key] for other in namesakes)]
-        distinct.append(f"{name} ({', '.join(different)})" if often[name] > 1 and different else name)
-    return distinct
+        named.append(f"{name} ({', '.join(different)})" if often[name] > 1 and different else name)
+    return named
+
+
+def _several(name: str, names: Sequence[str], worlds: Sequence[str]) -> bool:
+    """Whether runs of this name are from different worlds."""
+    return len({world for other, world in zip(names, worlds, strict=True) if other == name}) > 1
+
+
+def _world(spec: Spec) -> str:
+    return f"{spec.task.kind}: {', '.join(factor.name for factor in spec.task.factors)}"
 
 
 def _code(encoding: Encoding) -> str:

@@ -44,6 +44,7 @@ def test_a_stored_run_loads_as_it_was(tiny_spec, store):
         assert result.measures == trained.measures
         assert result.curve["loss"].tolist() == pytest.approx(trained.curve["loss"].tolist())
     assert again.seconds == kept.seconds > 0
+    assert again.cpu_seconds == kept.cpu_seconds > 0
 
 
 def test_a_finished_run_is_not_trained_again(done, tiny_spec, store):
@@ -111,6 +112,7 @@ def test_frame_has_a_row_a_run_and_dotted_columns(done, store):
     assert len(frame) == 2
     assert set(frame["seed"]) == {0, 1}
     assert {"run_id", "status", "task.kind", "task.size", "decoder.width", "training.steps", "seconds"} <= set(frame)
+    assert (frame["cpu_seconds"] > 0).all()
     row = frame.set_index("run_id").loc[done.run_id]
     assert row["error.heldout_mse"] == done.measures["error"]["heldout_mse"]
     assert row["status"] == "done"

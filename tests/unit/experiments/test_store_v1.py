@@ -63,6 +63,8 @@ def test_a_run_opens_and_its_error_is_measured_alike(run_id, tmp_path):
         assert again[name] == (value if value is None else pytest.approx(value, rel=1e-4, abs=1e-7)), name
     assert set(run.snapshots) == set(run.spec.training.snapshots)
     assert run.seconds > 0
+    assert run.cpu_seconds is None
+    assert STORE.frame([run_id])["cpu_seconds"].isna().all()
 
 
 @pytest.mark.parametrize("run_id", DIAGNOSED)

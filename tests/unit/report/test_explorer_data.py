@@ -180,3 +180,22 @@ def test_titles_tell_runs_apart(tiny_spec):
     )
     assert title(lowrank) == "one-hot, low-rank, all seen, entropy + variance"
     assert titles([tiny_spec, tiny_spec]) == ["bump, MLP, all seen"] * 2
+    bright = replace(tiny_spec, task=cs.BumpTask(8, brightness=(0.5, 1.0)))
+    assert titles([tiny_spec, bright]) == [
+        "bump, MLP, all seen (bump: x, y)",
+        "bump, MLP, all seen (bump: x, y, brightness)",
+    ]
+
+
+def test_values_with_names_are_named(trained, tiny_spec):
+    task = cs.SpriteTask(12, x=(4, 6), y=(4, 6), shapes=("disc", "ring"), scales=(2.0,))
+    spec = replace(tiny_spec, task=task, holdout=cs.Box({"x": (6, 6), "y": (6, 6)}), encoding=cs.OneHot())
+    assert explorer_data([trained(spec)])["tasks"][0]["factors"][2] == {"name": "shape", "values": ["disc", "ring"]}
+
+
+def test_a_report_makes_no_diagnosis_for_its_explorer(trained, tiny_spec):
+    one = trained(tiny_spec)
+    (told,) = explorer_data([one], stored_only=True)["runs"]
+    assert told["layers"] == []
+    assert told["notes"] == ["no layers to show: the run is not diagnosed"]
+    assert not one.store.has_diagnosis(one.run_id)

@@ -9,7 +9,7 @@ import torch
 
 import composcope as cs
 from composcope.experiments.diagnose_runs import measure_run
-from composcope.experiments.run import run
+from composcope.experiments.run import VERDICT_VERSION, run
 from composcope.experiments.store import Record
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
@@ -185,8 +185,9 @@ def row(label, kind, seed=0, depth=1, **more):
     }
     shares = {"composer": 1.0 if kind == "composes" else 0.25, "superposer": 0.0 if kind == "composes" else 0.75}
     fields = {"title": label, "about": "", "kind": kind, "shares": shares, "composition": True, **more}
+    fields = {"factors": {"x": 0.5, "y": 0.5}, **fields}
     part = {"factors": ("x", "y"), "samples": [1]}
-    return RunRow(Record(f"{label}-{depth}-{seed}", "done", spec, {}, {}), part=part, **fields)
+    return RunRow(Record(f"{label}-{depth}-{seed}", "done", spec, {}, {}), **{"part": part, **fields})
 
 
 def test_classes_follow_from_the_spec():
@@ -236,6 +237,55 @@ def test_explored_runs_are_few_and_of_every_class():
 def test_of_equal_titles_the_one_with_most_seeds_is_explored():
     rows = [row(SEEN_ONLY, "composes", seed, depth) for depth, seeds in ((1, 1), (2, 3)) for seed in range(seeds)]
     assert [each.run_id for each in explored(rows, STUDY.headline)] == [f"{SEEN_ONLY}-2-0"]
+
+
+def test_sets_of_factors_take_turns_in_the_explorer():
+    worlds = ({"x": 0.5, "y": 0.5}, {"x": 0.5, "y": 0.5, "shape": 0.5})
+    rows = [row(SEEN_ONLY, "composes", title=title, factors=factors) for title in "ab" for factors in worlds]
+    found = [(each.title, len(each.factors)) for each in explored(rows, STUDY.headline, most=3)]
+    assert found == [("a", 2), ("a", 3), ("b", 2)]
+
+
+@pytest.fixture
+def judged(store):
+    """A run with a stored verdict and no diagnosis."""
+    spec = tiny(task=cs.BumpTask(6, brightness=(0.5, 1.0)), holdout=cs.Square(2, 3))
+    opened = run(spec, store)
+    return spec, opened.verdict
+
+
+def test_a_stored_verdict_counts_where_there_is_no_diagnosis(store, judged):
+    spec, verdict = judged
+    found = run_row(store, spec.run_id)
+    assert (found.kind, found.shares, found.factors) == (verdict["kind"], verdict["shares"], verdict["factors"])
+    assert found.composition
+    assert found.note == f"not diagnosed: composcope measure {spec.run_id} --store {store.folder}"
+    assert answer([found], STUDY.headline).startswith("Mostly ")
+    assert who_composes([found], STUDY.headline)[0]["runs"] == 1
+    assert explored([found], STUDY.headline) == [found]
+
+
+def test_a_diagnosis_comes_before_a_stored_verdict(store, judged):
+    spec, verdict = judged
+    store.save_measures(spec.run_id, "verdict", VERDICT_VERSION, {**verdict, "kind": "an older one"})
+    assert run_row(store, spec.run_id).kind == "an older one"
+    found = measure_run(store, spec.run_id)
+    assert run_row(store, spec.run_id).kind == found.verdict.kind
+
+
+def test_a_verdict_of_another_version_does_not_count(store, judged, monkeypatch):
+    monkeypatch.setattr("composcope.report.runs.VERDICT_VERSION", VERDICT_VERSION + 1)
+    assert run_row(store, judged[0].run_id).shares is None
+
+
+def test_the_page_of_a_judged_run_shows_its_verdict_and_diagnoses_nothing(store, judged, tmp_path):
+    spec, verdict = judged
+    made = made_up(store, judgements=(), panels=(), rendered_panels=())
+    seen = text_of(write_report(made, tmp_path / "report.html").read_text())
+    assert "No run here has been judged" not in seen
+    assert f"brightness {100 * verdict['factors']['brightness']:.0f} %" in seen
+    assert "There is no run to explore" not in seen
+    assert not store.has_diagnosis(spec.run_id)
 
 
 def test_the_command_makes_the_figure_again(store):

@@ -1,5 +1,6 @@
 """What each decoder gets right on withheld combinations: all factors, and each by itself."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,7 @@ class Outcome:
     """One treatment in one world, a value per seed.
 
     - `factors`: for each factor, the share of withheld images that show its true value.
+    - `seconds`: by the clock. `cpu_seconds`: of CPU time, NaN for runs that did not measure it.
     - `learned`: whether the decoder has learned what it saw; if not, the others say nothing about composition.
     """
 
@@ -69,6 +71,7 @@ class Outcome:
     seconds: tuple[float, ...]
     learned: tuple[bool, ...]
     factors: dict[str, tuple[float, ...]]
+    cpu_seconds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,14 @@ def _outcome(cell: Cell, runs: Sequence[Run]) -> Outcome:
         of(lambda run: run.seconds),
         of(lambda run: run.verdict["kind"] != "has not learned"),
         {name: tuple(float(run.verdict["factors"][name]) for run in runs) for name in runs[0].verdict["factors"]},
+        of(lambda run: math.nan if run.cpu_seconds is None else run.cpu_seconds),
     )
 
 
 def _row(cell: Outcome) -> dict[str, object]:
     mean = lambda values: sum(values) / len(values)  # noqa: E731
     _, low, high = interval(cell.fully)
+    timed = [value for value in cell.cpu_seconds if not math.isnan(value)]
     return {
         "world": cell.world,
         "treatment": cell.treatment,
@@ -125,4 +130,6 @@ def _row(cell: Outcome) -> dict[str, object]:
         "blank": mean(cell.blank),
         "held-out MSE / blank": mean(cell.error),
         "seconds": mean(cell.seconds),
+        "CPU seconds": mean(timed) if timed else None,
+        "seeds with CPU seconds": len(timed),
     }

@@ -1,5 +1,8 @@
 """The figures of the study."""
 
+from composcope.papers.cures_beyond.data_need.drawing import draw_data_need
+from composcope.papers.cures_beyond.data_need.numbers import data_need
+from composcope.papers.cures_beyond.data_need.plan import every_amount
 from composcope.papers.cures_beyond.drawing import draw_cells, draw_factors
 from composcope.papers.cures_beyond.numbers import outcomes
 from composcope.papers.cures_beyond.plan import every_cell
@@ -24,6 +27,18 @@ PANELS = (
         plan=every_cell,
         numbers=outcomes,
         draw=draw_factors,
+        diagnosed=False,
+    ),
+    Panel(
+        name="data",
+        title="How the data need grows with the number of factors",
+        see="The share of withheld images that are fully right by the number of combinations shown, for two, three and "
+        "four factors: the mean and a dot per seed. Open marks: most seeds have not learned what they were shown. "
+        "Last, the smallest number with nine of ten right; a triangle where not even all combinations were enough.",
+        plan=every_amount,
+        numbers=data_need,
+        draw=draw_data_need,
+        no_claim="it was added after the claims were registered",
         diagnosed=False,
     ),
 )

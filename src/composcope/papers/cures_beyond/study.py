@@ -16,8 +16,12 @@ def _kind(spec: Mapping[str, Any], part: str) -> Any:
     return spec[part]["kind"]
 
 
+def _shows_some(spec: Mapping[str, Any]) -> bool:
+    return spec["sampling"].get("bumps") is not None
+
+
 def _shows_factors_alone(spec: Mapping[str, Any]) -> bool:
-    return bool(_kind(spec, "sampling") == "stripes")
+    return bool(_kind(spec, "sampling") == "stripes" and not _shows_some(spec))
 
 
 def _untreated(spec: Mapping[str, Any]) -> bool:
@@ -37,7 +41,8 @@ STUDY = Study(
         classes=(
             RunClass("untreated", _untreated, "untreated"),
             RunClass("shown factors alone", _shows_factors_alone, "treated"),
-            RunClass("another decoder or loss", lambda spec: True),
+            RunClass("another decoder or loss", lambda spec: not _shows_some(spec)),
+            RunClass("trained on some of the combinations", _shows_some),
         ),
         untreated="convolutional decoders without treatment",
         treated="decoders that are shown factors alone",

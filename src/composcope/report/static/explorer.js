@@ -13,7 +13,7 @@
   const spots = Object.fromEntries([...root.querySelectorAll("[data-say]")].map((spot) => [spot.dataset.say, spot]));
   const say = (name, text) => { if (spots[name].textContent !== text) spots[name].textContent = text; };
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-  const short = (value) => String(Number(value.toFixed(2)));
+  const short = (value) => (typeof value === "string" ? value : String(Number(value.toFixed(2))));
   const exponent = (value) => (value === 0 ? "0" : value.toExponential(1));
   const number = (value) => (value === 0 || (Math.abs(value) >= 0.01 && Math.abs(value) < 1000)
     ? String(Number(value.toPrecision(2))) : value.toExponential(1).replace("+", ""));

@@ -9,6 +9,7 @@ import pytest
 import composcope as cs
 from composcope.experiments.run import Run
 from composcope.papers.cures_beyond import STUDY, plan
+from composcope.papers.cures_beyond.data_need.plan import Amount, every_amount
 from composcope.papers.cures_beyond.drawing import draw_cells, draw_factors
 from composcope.papers.cures_beyond.numbers import Outcome, Outcomes, outcomes
 from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS
@@ -62,7 +63,7 @@ def test_a_claim_needs_only_cells_of_the_plan():
 
 def told(spec, fully):
     """A run whose verdict and error are known."""
-    run = Run(spec, provenance={"seconds": 2.0})
+    run = Run(spec, provenance={"seconds": 2.0, **({"cpu_seconds": 1.0} if spec.seed == 10 else {})})
     shares = {"composer": fully, "blank": 1 - fully}
     kind = "composes" if fully > 0.5 else "has not learned"
     verdict = {"kind": kind, "shares": shares, "seen_shares": shares, "factors": {"x": fully, "y": 1.0}}
@@ -92,6 +93,16 @@ def test_the_numbers_are_the_verdicts():
     row = found.table()[0]
     assert (row["treatment"], row["fully right"], row["has learned"]) == (CONTROL, 0.5, 1)
     assert row["per factor"] == "x 0.50, y 1.00"
+    assert (row["seconds"], row["CPU seconds"], row["seeds with CPU seconds"]) == (2.0, 1.0, 1)
+    read, _ = unpack_numbers(pack_numbers(found, ""), outcomes)
+    assert read.table() == found.table()
+
+
+def test_numbers_from_before_cpu_time_was_recorded_can_be_read():
+    content = (ROOT / "tests" / "fixtures" / "cures_beyond_cells.npz").read_bytes()
+    read, _ = unpack_numbers(content, outcomes)
+    assert len(read.cells) == 54
+    assert read.table()[0]["CPU seconds"] is None
 
 
 def test_claims_hold_where_they_should_and_not_where_they_should_not():
@@ -99,6 +110,15 @@ def test_claims_hold_where_they_should_and_not_where_they_should_not():
     gain = claim.primary[0].effect
     known = evidence(lambda treatment: [0.9, 0.8] if "coordinates" in treatment else [0.1, 0.2])
     assert gain(known) == pytest.approx({10: 0.8, 11: 0.6})
+
+
+def test_runs_of_the_report_are_in_the_class_of_what_they_were_shown():
+    every = {**plan.every_cell(QUICK), **every_amount(QUICK)}
+    found = {key: STUDY.headline.class_of(specs[0].to_dict()).label for key, specs in every.items()}
+    assert {label for key, label in found.items() if isinstance(key, Amount)} == {"trained on some of the combinations"}
+    treated = [key.treatment for key, label in found.items() if label == "shown factors alone"]
+    assert all("single" in name or "subsets" in name for name in treated)
+    assert {key.treatment for key, label in found.items() if label == "untreated"} == {CONTROL}
 
 
 def test_the_figures_show_every_cell():
@@ -129,6 +149,6 @@ def test_tiny_runs_of_every_treatment_have_an_outcome(tmp_path):
 def test_the_whole_study_runs_when_it_is_tiny(tmp_path):
     result = cs.reproduce(STUDY, preset="tiny", seeds=1, store=tmp_path / "runs", workers=1)
     assert not result.failures
-    assert {panel.name: panel.missing for panel in result.panels} == {"cells": "", "factors": ""}
+    assert {panel.name: panel.missing for panel in result.panels} == {"cells": "", "factors": "", "data": ""}
     assert all(panel.png for panel in result.panels)
     assert len(result.ledger.judgements) == len(STUDY.claims)
