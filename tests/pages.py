@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import composcope as cs
 from composcope.experiments.diagnose_runs import measure_run
-from composcope.experiments.run import run
+from composcope.experiments.doing import run
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.study import drawing

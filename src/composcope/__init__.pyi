@@ -12,9 +12,10 @@ from .decoders.transformer import Transformer
 from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed
+from .experiments.doing import run
 from .experiments.executor import run_all
 from .experiments.resources import Resources
-from .experiments.run import Result, Run, run
+from .experiments.run import Result, Run
 from .experiments.spec import LeakedImages, NotComposition, Spec
 from .experiments.store import Store
 from .experiments.sweep import Sweep

@@ -8,7 +8,8 @@ import torch
 from playwright.sync_api import expect
 
 import composcope as cs
-from composcope.experiments.run import Run, run
+from composcope.experiments.doing import run
+from composcope.experiments.run import Run
 from composcope.report.explorer import write_explorer
 
 HOSTILE = "</script><script>window.hacked = true</script>"

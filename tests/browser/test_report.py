@@ -11,7 +11,8 @@ from pypdf import PdfReader
 
 import composcope as cs
 from composcope.experiments.diagnose_runs import measure_run
-from composcope.experiments.run import Run, run
+from composcope.experiments.doing import run
+from composcope.experiments.run import Run
 from composcope.report.diagnosis_page import write_diagnosis_page
 from composcope.report.page import write_page
 from composcope.report.report import report_text, write_report

@@ -43,7 +43,7 @@ def run(
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""
     from composcope.experiments.costs import total_steps
-    from composcope.experiments.run import run as run_spec
+    from composcope.experiments.doing import run as run_spec
     from composcope.experiments.spec import Spec, read_toml
     from composcope.experiments.store import Store
     from composcope.experiments.sweep import with_settings

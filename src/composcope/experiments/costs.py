@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from composcope.errors import RunFailed
+from composcope.experiments.doing import train_spec
 from composcope.experiments.jobs import DIAGNOSIS_STEPS
 from composcope.experiments.machine import using_threads
-from composcope.experiments.run import train_spec
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.fastconv import Mode, using

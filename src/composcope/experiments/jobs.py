@@ -15,9 +15,9 @@ import torch
 import composcope
 from composcope.errors import BadInput, ComposcopeError, DiskFull
 from composcope.experiments.diagnose_runs import measure_run
+from composcope.experiments.doing import run_with_lease
 from composcope.experiments.machine import provenance_of, using_threads
 from composcope.experiments.plugins import load_plugin
-from composcope.experiments.run import run_with_lease
 from composcope.experiments.spec import RESULTS_VERSION, LeakedImages, NotComposition, Spec
 from composcope.experiments.store import Store
 from composcope.experiments.time_limit import TimeLimit

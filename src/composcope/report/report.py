@@ -13,6 +13,7 @@ from typing import Any
 from composcope import __version__
 from composcope.diagnosis.text import number
 from composcope.errors import RunFailed
+from composcope.experiments.index import without_collections
 from composcope.experiments.run import Run
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Record, Store
@@ -45,12 +46,14 @@ def write_report(reproduction: Reproduction, path: Path, on_progress: OnProgress
     records = store.records()
     whole = set(with_room(records, {run_id for panel in reproduction.panels for run_id in panel.run_ids}))
     rows, room = [], MOST_BYTES
-    for done, record in enumerate(records):
-        if on_progress is not None:
-            on_progress(done, len(records))
-        row = run_row(store, record.run_id, record) if record.run_id in whole and room > 0 else short_row(store, record)
-        room -= len(json.dumps(row.data)) + PART_BYTES if row.data is not None else 0
-        rows.append(row)
+    with without_collections():
+        for done, record in enumerate(records):
+            if on_progress is not None:
+                on_progress(done, len(records))
+            full = record.run_id in whole and room > 0
+            row = run_row(store, record.run_id, record) if full else short_row(store, record)
+            room -= len(json.dumps(row.data)) + PART_BYTES if row.data is not None else 0
+            rows.append(row)
     rows += [missing_row(spec) for spec in missing_specs(store, reproduction.request)]
     if on_progress is not None:
         on_progress(len(records), len(records))

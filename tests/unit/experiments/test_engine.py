@@ -12,8 +12,8 @@ import pytest
 
 import composcope as cs
 from composcope.experiments import executor, jobs, time_limit
+from composcope.experiments.doing import run_with_lease
 from composcope.experiments.resources import Resources, local_workers
-from composcope.experiments.run import run_with_lease
 from composcope.experiments.time_limit import OutOfTime, TimeLimit
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import composcope as cs
-from composcope.experiments.run import Run, run
+from composcope.experiments.doing import run
+from composcope.experiments.run import Run
 from composcope.measures.error import mse
 from composcope.report.explorer import explorer_data, write_explorer
 from composcope.report.titles import title, titles

@@ -9,7 +9,8 @@ import torch
 
 import composcope as cs
 from composcope.experiments.diagnose_runs import measure_run
-from composcope.experiments.run import VERDICT_VERSION, run
+from composcope.experiments.doing import run
+from composcope.experiments.run import VERDICT_VERSION
 from composcope.experiments.store import Record
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY

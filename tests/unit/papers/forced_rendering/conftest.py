@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from composcope.experiments.run import run as train
+from composcope.experiments.doing import run as train
 from composcope.experiments.store import Store
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.study.evidence import Evidence, RunCache

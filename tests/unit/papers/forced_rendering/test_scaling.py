@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from composcope.experiments.run import run as train
+from composcope.experiments.doing import run as train
 from composcope.experiments.store import Store
 from composcope.papers.forced_rendering import scaling as experiment
 from composcope.papers.forced_rendering.presets import TINY
