@@ -18,7 +18,7 @@ from composcope.errors import BadInput
 Codes = Float[Tensor, "n code"]
 Finish = Callable[[int, Tensor], Tensor]
 # Activations of one chunk of codes: small enough for a processor's cache and memory, large enough to be efficient.
-CHUNK_BYTES = 48_000_000
+CHUNK_BYTES = 24_000_000
 # Derivatives are compared with differences over a thousandth of the code's length: in single precision smaller steps
 # drown in rounding. Curvature and kinks (ReLU) make them differ by a per cent or so, a detached part by much more.
 DIFFERENCE = 1e-3

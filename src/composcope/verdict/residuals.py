@@ -12,7 +12,7 @@ from torch import Tensor
 
 from composcope.factors import Factor
 from composcope.verdict.additive import AdditiveModel, fit_additive
-from composcope.verdict.defect import MOST_IMAGES, Defect, fit_defect
+from composcope.verdict.defect import MOST_IMAGES, MOST_PIXELS, Defect, fit_defect
 from composcope.verdict.oracles import Images, neighbours, nonnegative_weights
 from composcope.verdict.pictures import Pictures
 
@@ -62,7 +62,8 @@ def world_of(
 ) -> World:
     """Fit the decoder's defect and its main effects on seen points."""
     rows = seen.nonzero()[:, 0]
-    chosen = rows[torch.linspace(0, len(rows) - 1, min(len(rows), MOST_IMAGES)).long()]
+    most = min(len(rows), MOST_IMAGES, max(1, MOST_PIXELS // truth.shape[2:].numel()))
+    chosen = rows[torch.linspace(0, len(rows) - 1, most).long()]
     defect = fit_defect(outputs[chosen], truth[chosen])
     additive = fit_additive(outputs, index, seen, factors)
     scaling = scaling_axes(truth, index)
