@@ -34,7 +34,7 @@ BAD_FIELDS = {
     "lo outside the grid": ("holdout.lo=-1", "holdout", "lo = -1", "0 to 7"),
     "everything withheld": ("holdout={kind='square', lo=0, hi=7}", "holdout", "hi=7", "holds out all 64"),
     "unknown factor": ("holdout={kind='interval', factor='z', lo=0, hi=2}", "holdout", "'z'", "the factors are x, y"),
-    "union of nothing": ("holdout={kind='union', of=[]}", "holdout", "of", "[]"),
+    "union of nothing": ("holdout={kind='union', of=[]}", "holdout.of", "at least 1 item"),
     "empty box": ("holdout={kind='box', bounds={}}", "holdout", "bounds", "at least one factor"),
     "depth 0": ("decoder.depth=0", "decoder.depth", "0", "greater than or equal to 1"),
     "negative seed": ("seed=-1", "seed", "-1", "greater than or equal to 0"),

@@ -68,10 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.showwarning = _show_warning
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("composcope.fastconv").setLevel(logging.INFO)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if any("\0" in argument for argument in given):
+            raise BadInput("an argument has a null character, which no name of a file can have")
         with interruptible():
             try:
-                app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=True)
+                app(args=given, standalone_mode=True)
             finally:
                 sys.stdout.flush()  # a full disk is noticed here, while we can still say so
     except ComposcopeError as error:
