@@ -84,7 +84,7 @@ def _state(weights: Path) -> dict[str, Tensor]:
             return dict(safetensors.torch.load_file(weights))
         found: Any = torch.load(weights, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise BadInput(f"there is no file {str(weights)!r}") from None
+        raise BadInput(f"file not found: {str(weights)!r}") from None
     except (SafetensorError, OSError, EOFError) as error:
         raise BadInput(
             f"weights {str(weights)!r} do not fit the module: {str(error).splitlines()[-1].strip()}"

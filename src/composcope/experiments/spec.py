@@ -211,7 +211,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError:
         hint = "" if Path(path).is_absolute() else f" in {str(Path.cwd())!r}"
         raise BadInput(
-            f"there is no file {str(path)!r}{hint}; `composcope init spec.toml` writes one to start from"
+            f"file not found: {str(path)!r}{hint}; `composcope init spec.toml` writes one to start from"
         ) from None
     except IsADirectoryError:
         raise BadInput(f"{str(path)!r} is a folder; a TOML file is needed") from None

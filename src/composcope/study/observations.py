@@ -191,7 +191,7 @@ def _parse(path: Path) -> Observations | None:
             )
         )
     except FileNotFoundError:
-        raise BadInput(f"there is no file {str(path)!r}") from None
+        raise BadInput(f"file not found: {str(path)!r}") from None
     except OSError as error:
         raise BadInput(f"cannot read {str(path)!r}: {error.strerror}") from None
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -17,7 +17,7 @@ class Source:
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
-            raise ValueError(f"there is no file {str(path)!r}")
+            raise ValueError(f"file not found: {str(path)!r}")
         self.path = path
 
     def shape(self, name: str) -> tuple[int, ...]:

@@ -211,7 +211,7 @@ class TableTask(Task):
             latents, images = _as_tensor(arrays["latents"]), _as_tensor(arrays["images"])
             background = _as_tensor(arrays["background"]) if "background" in arrays else None
         except FileNotFoundError:
-            raise ValueError(f"there is no file {str(file)!r}") from None
+            raise ValueError(f"file not found: {str(file)!r}") from None
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise ValueError(f"{str(file)!r} is not a table written by TableTask.save: {error}") from None
         return cls(latents, images, factors, polarity, str(file), hashlib.sha256(content).hexdigest(), background)

@@ -80,7 +80,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path):
     weights.write_text("no tensors")
     with pytest.raises(cs.BadInput, match="do not fit"):
         diagnose_runs.load_decoder(source, weights)
-    with pytest.raises(cs.BadInput, match="no file"):
+    with pytest.raises(cs.BadInput, match="file not found"):
         diagnose_runs.load_decoder(source, tmp_path / "nowhere")
 
 

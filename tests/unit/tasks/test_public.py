@@ -65,7 +65,7 @@ def test_a_file_is_identified_by_its_checksum(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("absent.npz",), "there is no file"),
+        (("absent.npz",), "file not found"),
         (("dsprites.txt",), "ends in"),
         (("dsprites.npz", {"sclae": [1.0]}), "did you mean 'scale'"),
         (("dsprites.npz", {"scale": [0.7]}), "not all among its values"),
