@@ -2,7 +2,7 @@
 # make test        sets up .venv with the development tools, then runs linters, the type checker and all tests
 # make test-slow   runs the long tests, which make test leaves out: faults over many instants, thousands of runs, packaging
 # make docs        builds the documentation site into docs/_build/html; warnings are errors
-# make bench       runs the benchmarks, which compare alternative implementations
+# make bench       runs the benchmarks, which compare alternative implementations; some of them: make bench BENCHMARKS='training kernels'
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,10 +27,12 @@ docs: $(VENV)/developer
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "documentation: docs/_build/html/index.html"
 
+BENCHMARKS = training kernels fastconv_rule measures diagnosis verdict scale store
+
 # Results go into a folder named after the processor, so that those of other machines are kept.
 bench: $(VENV)/developer
 	@folder=benchmarks/results/$$($(BIN)/python benchmarks/timing.py) && mkdir -p $$folder && \
-	for name in training kernels fastconv_rule measures diagnosis verdict scale store; do file=$$folder/$$name.txt; \
+	for name in $(BENCHMARKS); do file=$$folder/$$name.txt; \
 	  $(BIN)/python benchmarks/$$name.py > $$file.part && mv $$file.part $$file && cat $$file || exit 1; done
 
 $(BIN)/python:

@@ -92,6 +92,16 @@ def test_seen_first_puts_seen_points_first(bump):
     assert torch.equal(ordered[seen:, :seen], gram[held][:, ~held])
 
 
+def test_large_matrices_are_drawn_at_every_second_x_and_y(bump, monkeypatch):
+    monkeypatch.setattr(numbers, "MOST_POINTS", 16)
+    even = (bump.split.latents % 2 == 0).all(1)
+    held, gram = bump.split.mask, bump.diagnosis.kernels.cosine
+    drawn = numbers.seen_first(bump, "cosine")
+    seen = int((even & ~held).sum())
+    assert len(drawn) == 16
+    assert torch.equal(drawn[:seen, seen:], gram[even & ~held][:, even & held])
+
+
 def test_figure_8_shows_all_matrices_and_where_held_out_points_begin(gather):
     matrices = numbers.matrices(gather(plan.short))
     figure = drawn(PANEL["8"], matrices)

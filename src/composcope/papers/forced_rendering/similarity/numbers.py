@@ -29,6 +29,9 @@ KINDS = ("cosine", "l2", OVERLAP)
 SHOWN = 3
 """How many points of the inner part of the hole are shown."""
 
+MOST_POINTS = 400
+"""How many points a drawn matrix has at most: larger grids show every second x and y, or every third."""
+
 
 def inner_region(run: Run, inner: Square) -> Bool[Tensor, "heldout"]:
     """Which held-out points are in the inner part of the hole."""
@@ -224,7 +227,10 @@ def _agreement_scores(code: str, run: Run) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Matrices:
-    """Full matrices of the smallest seed, by code and kind, seen points first; and every seed's contrasts of blocks."""
+    """Matrices of the smallest seed, by code and kind, seen points first; and every seed's contrasts of blocks.
+
+    - `seen`: how many of the points are seen. `grams`: over `drawn_points`; `scores`: from all points.
+    """
 
     seen: int
     grams: dict[str, dict[str, Float[Tensor, "n n"]]]
@@ -237,9 +243,9 @@ class Matrices:
 def matrices(evidence: Evidence) -> Matrices:
     """Figure 8."""
     first = evidence.any_run
-    held = first.split.mask[first.diagnosis.kernels.rows]
+    rows = first.diagnosis.kernels.rows
     return Matrices(
-        seen=int((~held).sum()),
+        seen=int((~first.split.mask[rows][drawn_points(first.split.latents[rows])]).sum()),
         grams={label_of(key): {kind: seen_first(evidence.first(key), kind) for kind in KINDS} for key in evidence},
         scores=[_block_scores(label_of(key), run) for key, runs in evidence.items() for run in runs],
     )
@@ -251,10 +257,24 @@ def gram_of(run: Run, kind: str) -> Float[Tensor, "n n"]:
 
 
 def seen_first(run: Run, kind: str) -> Float[Tensor, "n n"]:
-    """A matrix of the run with seen points before held-out ones, each in the grid's order."""
-    held: Bool[Tensor, "n"] = run.split.mask[run.diagnosis.kernels.rows]
-    order = held.long().argsort(stable=True)
+    """A matrix of the run over the drawn points, seen ones before held-out ones, each in the grid's order."""
+    rows = run.diagnosis.kernels.rows
+    drawn = drawn_points(run.split.latents[rows])
+    order = drawn[run.split.mask[rows][drawn].long().argsort(stable=True)]
     return gram_of(run, kind)[order][:, order]
+
+
+def drawn_points(latents: Latents) -> Int[Tensor, "drawn"]:
+    """The rows of at most `MOST_POINTS` points: those whose x and y are multiples of the smallest step that does it.
+
+    >>> drawn_points(torch.cartesian_prod(torch.arange(21.0), torch.arange(21.0)))[:12].tolist()
+    [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 42]
+    """
+    step, drawn = 1, torch.arange(len(latents))
+    while len(drawn) > MOST_POINTS:
+        step += 1
+        drawn = (latents % step == 0).all(1).nonzero()[:, 0]
+    return drawn
 
 
 def block_contrast(gram: Float[Tensor, "n n"], held: Bool[Tensor, "n"]) -> float | None:

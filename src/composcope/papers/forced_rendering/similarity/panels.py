@@ -25,7 +25,7 @@ PANELS = (
         "8",
         "Similarity of all images",
         "Whether images of the outlined blocks, seen with seen and held-out with held-out, are more alike than images "
-        "across.",
+        "across; of grids with more than 400 points, every second x and y.",
         plan.short,
         numbers.matrices,
         drawing.draw_matrices,
