@@ -25,7 +25,7 @@ from composcope.diagnosis.errors import errors
 from composcope.diagnosis.judging import drawn_and_compared, judged, note_randomness
 from composcope.diagnosis.kernels import kernel_report, no_kernels
 from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers, differentiated
-from composcope.diagnosis.points import MOST_COMBINATIONS, Points, checked_split, points_of
+from composcope.diagnosis.points import MOST_COMBINATIONS, MOST_PAIRED, Points, checked_split, points_of
 from composcope.diagnosis.quantities import Material, image_quantities, layer_quantities, measured
 from composcope.diagnosis.samples import samples_of
 from composcope.diagnosis.structure import complexities
@@ -56,7 +56,7 @@ def diagnose(
     device: str | torch.device | None = None,
     seed: int = 0,
     memory_mb: float = 600,
-    most_points: int = 1024,
+    most_points: int = MOST_PAIRED,
     on_progress: OnProgress | None = None,
     draws: int = 1,
     only: Literal["verdict"] | None = None,

@@ -15,6 +15,8 @@ from composcope.tasks.base import Task
 
 # Larger grids are sampled even if their images are small, since every layer is measured at every point.
 MOST_COMBINATIONS = 50_000
+# Measures that compare all pairs of points (kernels, probes) use at most this many of them.
+MOST_PAIRED = 1024
 # As many points of a sampled grid have all their neighbours drawn, or fewer if these are too many.
 LARGEST_CHOICE = 600
 

@@ -1,9 +1,11 @@
 """What runs cost before they are done: training steps, and seconds from timing a few of them."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from composcope.diagnosis.points import MOST_PAIRED
 from composcope.errors import RunFailed
 from composcope.experiments.doing import train_spec
 from composcope.experiments.jobs import DIAGNOSIS_STEPS
@@ -11,6 +13,10 @@ from composcope.experiments.machine import using_threads
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.fastconv import Mode, using
+
+# A diagnosis compares all pairs of points in every layer. Of a small network that is most of it, whatever a step
+# takes: this many seconds times the cube of the number of points (5 s for an MLP of five layers and 784 points).
+PAIRS_SECONDS = 1e-8
 
 # Networks whose step takes longer than this, in seconds, are timed over one step instead of ten.
 SLOW_STEP = 0.05
@@ -41,10 +47,18 @@ def workload(
     """The work that `run_all` will do, in the units of its `on_progress`."""
     total = 0.0
     for spec in specs:
-        steps = 0 if store.has(spec.run_id) else total_steps(spec)
-        steps += DIAGNOSIS_STEPS if spec.run_id in diagnosed else 0
-        total += steps * step_cost(spec, costs)
+        total += 0 if store.has(spec.run_id) else total_steps(spec) * step_cost(spec, costs)
+        total += diagnosis_cost(spec, costs) if spec.run_id in diagnosed else 0
     return total
+
+
+def diagnosis_cost(spec: Spec, costs: Mapping[str, float] | None) -> float:
+    """The work of a diagnosis, in steps, or in seconds if `costs` are given."""
+    cost = DIAGNOSIS_STEPS * step_cost(spec, costs)
+    if costs is None:
+        return cost
+    points = min(math.prod(factor.size for factor in spec.task.factors), MOST_PAIRED)
+    return max(cost, PAIRS_SECONDS * points**3)
 
 
 def estimate_seconds(

@@ -1,9 +1,11 @@
 """Many runs from one description."""
 
+from dataclasses import replace
+
 import pytest
 
 import composcope as cs
-from composcope.experiments.costs import estimate_seconds, total_steps
+from composcope.experiments.costs import PAIRS_SECONDS, estimate_seconds, total_steps, workload
 from composcope.experiments.sweep import with_value
 
 
@@ -78,6 +80,15 @@ def test_estimate_grows_with_the_number_of_steps(base):
     short = cs.Sweep(base, {"training.steps": [1000]}).specs()
     long = cs.Sweep(base, {"training.steps": [1_000_000]}).specs()
     assert 0 < sum(estimate_seconds(short)) < sum(estimate_seconds(long))
+
+
+def test_a_diagnosis_costs_steps_or_what_its_pairs_of_points_cost(base, tmp_path):
+    small, store = cs.Spec.from_dict(base), cs.Store(tmp_path)
+    large = replace(small, task=cs.BumpTask(28), holdout=cs.Square(6, 22))
+    for spec, step, expected in ((small, 0.1, 30.0), (large, 0.1, 30.0), (large, 1e-4, PAIRS_SECONDS * 784**3)):
+        costs = {spec.run_id: step * total_steps(spec)}
+        whole, training = (workload([spec], store, diagnosed, costs) for diagnosed in ([spec.run_id], []))
+        assert whole - training == pytest.approx(expected)
 
 
 def test_zipped_lists_go_together_and_cross_with_the_others(base):
