@@ -125,6 +125,7 @@ DECODERS = [
     cs.CNN(depth=1, width=4),
     cs.CNN(depth=2, width=4),
     cs.CNN(depth=4, width=4, batch_norm=True, output="sigmoid"),
+    cs.DigitCNN(width=4),
     cs.MLP(depth=1, width=8),
     cs.MLP(depth=3, width=8),
     cs.LowRank(rank=2, depth=1),

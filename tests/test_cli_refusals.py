@@ -47,7 +47,7 @@ BAD_FIELDS = {
     "lr 0": ("training.lr=0", "training.lr", "0", "greater than 0"),
     "nan lr": ("training.lr=nan", "training.lr", "nan", "finite"),
     "infinite lr": ("training.lr=inf", "training.lr", "inf", "finite"),
-    "unknown schedule": ("training.schedule=fast", "training.schedule", "'fast'", "'constant' or 'cosine'"),
+    "unknown schedule": ("training.schedule=fast", "training.schedule", "'fast'", "'constant', 'cosine' or 'plateau'"),
     "nan bound": ("holdout.lo=nan", "holdout.lo", "nan", "finite"),
     "nan sigma": ("task.sigma=nan", "task.sigma", "nan", "finite"),
     "absent factor without room": (

@@ -1,6 +1,7 @@
 from .components import register
 from .decoders.base import Decoder
 from .decoders.cnn import CNN
+from .decoders.digit_cnn import DigitCNN
 from .decoders.flow_matching import FlowMatching
 from .decoders.image_encoder import Autoencoder, ImageEncoder
 from .decoders.lowrank import LowRank
@@ -86,6 +87,7 @@ __all__ = [
     "DSprites",
     "Decoder",
     "Diagnosis",
+    "DigitCNN",
     "Draws",
     "Encoding",
     "Entropy",

@@ -29,13 +29,20 @@ OnEpoch = Callable[[Mapping[str, float], nn.Module], None]
 # targets near zero do not make an ordinary loss look like divergence).
 DIVERGED = 1e4
 
+# With the schedule "plateau", the rate is halved once the loss has not fallen by this share for more than so many
+# epochs, and not below the smallest rate.
+LEAST_FALL, PATIENCE, SMALLEST_RATE = 1e-4, 5, 1e-6
+
 
 @validated(frozen=True, config=CONFIG)
 class Training:
     """How to train: the number of epochs (50 by default) or of steps, in shuffled batches.
 
-    - `schedule`: the learning rate is "constant", or decays to zero along half a cosine ("cosine").
+    - `schedule`: the learning rate is "constant", decays to zero along half a cosine ("cosine"), or is halved whenever
+      the validation loss (without validation, the training loss) has stopped falling ("plateau").
     - `l1`: weight of the mean absolute error, added to the mean squared error.
+    - `clip`: gradients are scaled down to this norm if theirs is larger.
+    - `validation`: share of the samples, chosen at random, that is not trained on; its loss is in the curve.
     - `snapshots`: steps after which a copy of the weights is kept, since some effects fade with more training.
     """
 
@@ -44,8 +51,10 @@ class Training:
     batch: Annotated[int, Field(ge=1)] = 32
     lr: Annotated[float, Field(gt=0)] = 1e-3
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "plateau"] = "constant"
     l1: Annotated[float, Field(ge=0)] = 0.0
+    clip: Annotated[float, Field(gt=0)] | None = None
+    validation: Annotated[float, Field(ge=0, le=0.9)] = 0.0
     snapshots: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Listed] = ()
 
     def __post_init__(self) -> None:
@@ -55,7 +64,9 @@ class Training:
             object.__setattr__(self, "epochs", 50)
 
     def check(self, samples: int) -> None:
-        """Raise ValueError if a snapshot is scheduled after the last step."""
+        """Raise ValueError if a snapshot is scheduled after the last step, or if no sample is left for validation."""
+        if self.validation and not self.validation_samples(samples):
+            raise ValueError(f"validation: a share of {self.validation:g} of {samples} samples is less than one")
         last = self.total_steps(samples)
         if self.snapshots and max(self.snapshots) > last:
             raise ValueError(f"snapshots: step {max(self.snapshots)} comes after the last, {last}")
@@ -66,14 +77,20 @@ class Training:
         >>> Training(epochs=50, batch=32).total_steps(2000)
         3150
         """
-        return self.steps or (self.epochs or 0) * math.ceil(samples / self.batch)
+        trained = samples - self.validation_samples(samples)
+        return self.steps or (self.epochs or 0) * math.ceil(trained / self.batch)
+
+    def validation_samples(self, samples: int) -> int:
+        """How many samples of a training set of this size are not trained on."""
+        return int(self.validation * samples)
 
 
 @dataclass(frozen=True)
 class Trained:
     """The result of training: weights, loss curve, seconds, and snapshots by step.
 
-    The curve has one row per epoch: epoch, step, the mean loss without penalties and, if there are any, their mean.
+    The curve has one row per epoch: epoch, step, the mean loss without penalties and, if there are any, the mean of the
+    penalties and the loss of the validation samples.
 
     - `seconds`: by the clock. `cpu_seconds`: of CPU time over all of its threads, which waiting for a busy machine does
       not lengthen; None if it was not measured.
@@ -122,7 +139,8 @@ def train(
     codes, images, withheld = (part.to(device) for part in (data.codes, data.images, data.heldout_codes))
     ceiling = DIVERGED * max(targets.square().mean().item(), 1.0)
     total = settings.total_steps(len(inputs))
-    optimizer = AdamW(module.parameters(), settings.weight_decay)
+    optimizer, rate = AdamW(module.parameters(), settings.weight_decay, settings.clip), _Rate(settings, total)
+    trained, validated = _parts(settings, len(inputs), seed)
     rng, curve, snapshots, step, epoch = generator(seed, "batches"), [], {}, 0, 0
     loss_rng = generator(seed, "loss")
     with seeded(seed, "training"):
@@ -135,7 +153,8 @@ def train(
             epoch += 1
             losses, added = torch.zeros((), device=device), torch.zeros((), device=device)
             before = step
-            for batch in torch.randperm(len(inputs), generator=rng).to(device).split(settings.batch)[: total - step]:
+            order = trained[torch.randperm(len(trained), generator=rng)].to(device)
+            for batch in order.split(settings.batch)[: total - step]:
                 optimizer.zero_grad()
                 given, wanted, outputs = inputs.index_select(0, batch), targets.index_select(0, batch), None
                 if loss is None:
@@ -148,7 +167,7 @@ def train(
                     samples = Batch(codes.index_select(0, batch), images.index_select(0, batch), outputs)
                     extra = [term(module, samples) for term in terms]
                 sum(extra, error).backward()
-                optimizer.step(_rate(settings, step / total))
+                optimizer.step(rate.at(step))
                 losses += error.detach()
                 if extra:
                     added += sum(term.detach() for term in extra)
@@ -164,6 +183,9 @@ def train(
                 raise RunFailed(
                     f"training diverged: loss {row['loss']:g} in epoch {epoch} (step {step}); try a lower lr"
                 )
+            if len(validated):
+                row["validation"] = _validation(module, inputs, targets, validated.to(device), settings, loss, loss_rng)
+            rate.end_epoch(row.get("validation", row["loss"]))
             curve.append(row)
             if on_epoch is not None:
                 on_epoch(row, module)
@@ -195,19 +217,64 @@ def _error(outputs: Tensor, targets: Tensor, l1: float) -> Tensor:
     return error + l1 * nn.functional.l1_loss(outputs, targets) if l1 else error
 
 
-def _rate(settings: Training, progress: float) -> float:
-    return settings.lr * (0.5 * (1 + math.cos(math.pi * progress)) if settings.schedule == "cosine" else 1.0)
+def _parts(settings: Training, samples: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The samples that are trained on, and those that are not."""
+    if not settings.validation:
+        return torch.arange(samples), torch.arange(0)
+    count = settings.validation_samples(samples)
+    order = torch.randperm(samples, generator=generator(seed, "validation"))
+    return order[count:], order[:count]
+
+
+@torch.no_grad()
+def _validation(
+    module: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    chosen: Tensor,
+    settings: Training,
+    loss: Loss | None,
+    rng: torch.Generator,
+) -> float:
+    """The loss of some samples in eval mode."""
+    module.eval()
+    given, wanted = inputs[chosen], targets[chosen]
+    error = _error(module(given), wanted, settings.l1) if loss is None else loss(module, given, wanted, rng)
+    module.train()
+    return error.item()
+
+
+class _Rate:
+    """The learning rate, step by step."""
+
+    def __init__(self, settings: Training, total: int) -> None:
+        self.settings, self.total, self.rate = settings, total, settings.lr
+        self.lowest, self.waited = math.inf, 0
+
+    def at(self, step: int) -> float:
+        if self.settings.schedule == "cosine":
+            return self.rate * (0.5 * (1 + math.cos(math.pi * (step / self.total))))
+        return self.rate
+
+    def end_epoch(self, loss: float) -> None:
+        """Halve the rate of the schedule "plateau" if the loss has not fallen for long enough."""
+        if loss < self.lowest * (1 - LEAST_FALL):
+            self.lowest, self.waited = loss, 0
+            return
+        self.waited += 1
+        if self.settings.schedule == "plateau" and self.waited > PATIENCE:
+            self.rate, self.waited = min(self.rate, max(self.rate / 2, SMALLEST_RATE)), 0
 
 
 class AdamW:
-    """`torch.optim.AdamW`'s update to the last bit, without its bookkeeping.
+    """`torch.optim.AdamW`'s update to the last bit, without its bookkeeping; first, gradients are clipped to a norm.
 
     For a small network that bookkeeping (groups, hooks, profiling) takes twice as long as the update itself.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float) -> None:
+    def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float, clip: float | None = None) -> None:
         self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        self.weight_decay = weight_decay
+        self.weight_decay, self.clip = weight_decay, clip
         # One fused update instead of several small ones, where every parameter allows it.
         self.fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in self.parameters)
         self.means = [torch.zeros_like(p) for p in self.parameters]
@@ -221,6 +288,8 @@ class AdamW:
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """Update every parameter that has a gradient."""
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.clip)
         columns = zip(self.parameters, self.means, self.squares, self.steps, strict=True)
         rows = [(p, p.grad, mean, square, step) for p, mean, square, step in columns if p.grad is not None]
         if not rows:

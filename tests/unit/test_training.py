@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from torch import nn
 
 import composcope as cs
+from composcope import training
 from composcope.experiments.machine import using_threads
 from composcope.training import AdamW
 
@@ -107,6 +108,65 @@ def test_learning_rate_follows_the_schedule(schedule):
     steps = [after - before for before, after in itertools.pairwise(values)]
     cosine = [0.1 * 0.5 * (1 + math.cos(math.pi * step / 10)) for step in range(10)]
     assert steps == pytest.approx([0.1] * 10 if schedule == "constant" else cosine, rel=1e-3)
+
+
+def test_the_plateau_halves_the_rate_after_more_than_five_epochs_without_progress():
+    """The loss of a number whose target is far away falls by less than a ten-thousandth per step: a plateau."""
+    values, settings = [0.0], cs.Training(steps=20, batch=1, lr=0.1, schedule="plateau", **STILL)
+    cs.train(
+        Number(),
+        torch.zeros(1, 1),
+        torch.full((1, 1), 1e5),
+        settings,
+        on_step=lambda step, module: values.append(module.value.item()),
+    )
+    steps = [after - before for before, after in itertools.pairwise(values)]
+    assert steps == pytest.approx([0.1] * 7 + [0.05] * 6 + [0.025] * 6 + [0.0125], rel=1e-2)
+
+
+def test_the_plateau_ends_at_the_smallest_rate_and_never_raises_it():
+    for lr, expected in ((1e-3, training.SMALLEST_RATE), (1e-8, 1e-8)):
+        rate = training._Rate(cs.Training(lr=lr, schedule="plateau"), 1)
+        for _ in range(200):
+            rate.end_epoch(1.0)
+        assert rate.at(0) == expected
+
+
+def test_validation_samples_are_not_trained_on_and_their_loss_is_in_the_curve():
+    seen, inputs = [], torch.arange(25.0)[:, None]
+
+    class Recorder(Number):
+        def forward(self, given):
+            if self.training:
+                seen.extend(given.flatten().tolist())
+            return super().forward(given)
+
+    settings = cs.Training(epochs=2, batch=4, lr=1e-9, validation=0.1)
+    trained = cs.train(Recorder(), inputs, inputs, settings)
+    assert settings.total_steps(25) == trained.curve[-1]["step"] == 2 * 6
+    assert sorted(seen[:23]) == sorted(seen[23:])
+    left = set(range(25)) - set(seen)
+    assert len(left) == 2
+    assert trained.curve[0]["validation"] == pytest.approx(sum(value**2 for value in left) / 2, rel=1e-3)
+
+
+def test_a_validation_share_of_no_sample_is_refused():
+    with pytest.raises(ValueError, match=r"validation: a share of 0\.1 of 5 samples"):
+        cs.Training(validation=0.1).check(5)
+
+
+def test_gradients_are_clipped_to_a_norm():
+    """Adam's first step has one length whatever the gradient's, so the second tells: 1 after 1e3, or 1 after 1."""
+    ends = []
+    for clip in (None, 1.0):
+        parameter = nn.Parameter(torch.zeros(1))
+        optimizer = AdamW([parameter], 0.0, clip)
+        for gradient in (1e3, 1.0):
+            parameter.grad = torch.tensor([gradient])
+            optimizer.step(0.1)
+        ends.append(parameter.item())
+    assert ends[1] == pytest.approx(-0.2, rel=1e-3)
+    assert ends[0] > -0.19
 
 
 def test_weight_decay_shrinks_weights():
@@ -281,6 +341,9 @@ def test_epochs_or_steps_not_both():
         ("weight_decay", -1.0),
         ("l1", -1.0),
         ("schedule", "linear"),
+        ("clip", 0.0),
+        ("validation", -0.1),
+        ("validation", 1.0),
         ("snapshots", (0,)),
         ("batch", 1.5),
         ("batch", True),

@@ -94,3 +94,23 @@ def test_autoencoder_is_scored_on_images_and_codes(tiny_spec):
     decoder = cs.Autoencoder(cs.MLP(depth=1, width=8), width=4)
     measured = cs.run(replace(tiny_spec, decoder=decoder)).measures["error"]
     assert {"heldout_mse", "accuracy", "heldout_code_mse", "code_accuracy"} <= set(measured)
+
+
+def test_the_digit_decoder_is_the_authors():
+    """Linear to 128 maps of 7 x 7, 128 and 64 channels, one image; Kaiming's variances 2 / fan, biases at zero."""
+    torch.manual_seed(0)
+    module = cs.DigitCNN().build((2,), (1, 28, 28)).eval()
+    weights = [module.first[0].weight, module.conv1[0].weight, module.conv2[0].weight, module.image[0].weight]
+    assert [tuple(weight.shape) for weight in weights] == [
+        (6272, 2),
+        (128, 128, 4, 4),
+        (128, 64, 4, 4),
+        (1, 64, 3, 3),
+    ]
+    spreads = [weight.std().item() for weight in weights]
+    assert spreads == pytest.approx([1.0, (2 / 2048) ** 0.5, (2 / 2048) ** 0.5, (2 / 9) ** 0.5], rel=0.05)
+    assert all(layer[0].bias.abs().max() == 0 for layer in module)
+    images = module(torch.randn(3, 2))
+    assert images.shape == (3, 1, 28, 28)
+    assert images.min() >= 0
+    assert images.max() <= 1

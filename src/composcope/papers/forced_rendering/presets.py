@@ -16,12 +16,12 @@ PAPER = Preset(
     "paper",
     "the authors' sizes and lengths: many hours on two cores, resumable",
     label=AUTHORS_SETTING,
-    # Where no code is published, the settings follow the text, which leaves the training length and the coding of
-    # stripes open; the rotation network is narrower than the authors'.
+    # Where no code is published, the settings follow the text, which leaves the training length, the coding of
+    # stripes and the size of the corner open.
     labels={
-        **dict.fromkeys((10, 11, 13, 14, 22, 23), "the text's setting"),
+        **dict.fromkeys((10, 11, 13, 14, 19, 22, 23), "the text's setting"),
         12: "N = 10 to 30",
-        **dict.fromkeys((16, 17), "888 angles, 64 channels"),
+        24: "28x28, our control",
     },
     first_seed=FIRST_SEED,
 )

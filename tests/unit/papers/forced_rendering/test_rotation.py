@@ -161,13 +161,13 @@ def test_figure_9_draws_errors_paces_and_images(gather):
     decoder, blank, blend = errors.lines
     assert decoder.get_ydata() == pytest.approx(shown.errors.double().mean(0).numpy())
     assert blank.get_ydata() == pytest.approx(shown.blank.numpy())
-    assert blend.get_xdata().tolist() == shown.gaps[0].angles.tolist()
+    assert blend.get_xdata().tolist() == shown.gap.angles.tolist()
     assert [line.get_label() for line in paces.lines] == ["untrained", *shown.paces]
     assert len(embeddings) == len(shown.embeddings)
     first = len(images) // 3
-    for row, expected in enumerate((shown.gaps[0].truth, shown.gaps[0].outputs, shown.gaps[0].blend)):
+    for row, expected in enumerate((shown.gap.truth, shown.gap.outputs, shown.gap.blend)):
         assert np.array_equal(images[row * first].images[0].get_array(), expected[shown.shown[0]][0])
-    near = shown.gaps[0].comparison
+    near = shown.gap.comparison
     assert images[first].get_xlabel() == f"{near.mse_to_truth[shown.shown[0]].item():.4f}"
     assert images[2 * first].get_xlabel() == f"{near.mse_to_blend[shown.shown[0]].item():.4f}"
 

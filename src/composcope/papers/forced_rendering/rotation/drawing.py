@@ -38,7 +38,7 @@ def _draw_errors(axes: Axes, numbers: Rotation) -> None:
     _shade(axes, numbers)
     _band(axes, angles, numbers.errors, COLOURS[0], "decoder")
     axes.plot(angles, numbers.blank, color="#888888", linewidth=1, linestyle=(0, (4, 2)), label="blank image")
-    inside = numbers.gaps[0].angles
+    inside = numbers.gap.angles
     axes.plot(inside, numbers.between, color=COLOURS[1], linewidth=1.2, label="blend of the edges")
     axes.set(yscale="log", xlabel="angle, degrees", ylabel="MSE to the truth")
     low, high = axes.get_ylim()
@@ -62,7 +62,7 @@ def _draw_paces(axes: Axes, numbers: Rotation) -> None:
 
 def _shade(axes: Axes, numbers: Rotation) -> None:
     """The held-out angles, in the colour of everything held out."""
-    inside = numbers.gaps[0].angles
+    inside = numbers.gap.angles
     axes.axvspan(float(inside[0]), float(inside[-1]), color=MARK, alpha=0.15, linewidth=0)
     axes.set(xlim=(0, 360), xticks=range(0, 361, 60))
 
@@ -110,7 +110,7 @@ def _title(layer: str, embedding: Embedding) -> str:
 
 def _draw_images(block: Any, numbers: Rotation) -> None:
     """Truth, decoder and blend at angles of the gap, with the decoder's MSE to both."""
-    shown, indices = numbers.gaps[0], numbers.shown.tolist()
+    shown, indices = numbers.gap, numbers.shown.tolist()
     rows = {"truth": shown.truth, "decoder": shown.outputs, "blend": shown.blend}
     panels = block.subplots(3, len(indices), squeeze=False)
     for line, (name, images) in zip(panels, rows.items(), strict=True):

@@ -94,7 +94,7 @@ class Rotation:
 
     - `errors`: MSE by seed and angle; `blank`: that of a blank image; `between`: that of the blend, in the gap.
     - `paces`: by layer, seed and angle; `untrained`: that of the last hidden layer before training.
-    - `embeddings`: by layer, of the first seed.
+    - `embeddings`: by layer, and `gap`: what is drawn there, of the first seed. `scores`: one row per seed.
     """
 
     angles: Float[Tensor, "angles"]
@@ -105,43 +105,24 @@ class Rotation:
     paces: dict[str, Float[Tensor, "seeds angles"]]
     untrained: Float[Tensor, "seeds angles"]
     embeddings: dict[str, Embedding]
-    gaps: tuple[InGap, ...]
-    seeds: tuple[int, ...]
+    gap: InGap
+    scores: Rows
 
     @property
     def shown(self) -> Tensor:
         """Indices in the gap that are drawn, evenly spread from edge to edge."""
-        count = len(self.gaps[0].angles)
+        count = len(self.gap.angles)
         return torch.linspace(0, count - 1, min(SHOWN, count)).round().long()
 
     def table(self) -> Rows:
-        return [self._row(index) for index in range(len(self.seeds))]
-
-    def _row(self, index: int) -> dict[str, object]:
-        gap, error = self.gaps[index], self.errors[index]
-        comparison = gap.comparison
-        row: dict[str, object] = {
-            "seed": self.seeds[index],
-            "seen MSE": error[~self.heldout].mean().item(),
-            "gap MSE": gap.to_truth,
-            "blank MSE": self.blank[self.heldout].mean().item(),
-            "MSE to blend": gap.to_blend,
-            "MSE to closer edge": gap.to_edge,
-            "share closer to blend than to truth": comparison.share_nearer_blend,
-            "correlation with blend": comparison.correlation_with_blend.mean().item(),
-            "correlation with truth": comparison.correlation_with_truth.mean().item(),
-            "blend's correlation with truth": shape_correlation(gap.blend, gap.truth).mean().item(),
-        }
-        for layer, paces in self.paces.items():
-            row |= {f"pace in gap, {layer}": paces[index][self.heldout].median().item()}
-        return row
+        return self.scores
 
 
 def rotation(evidence: Evidence) -> Rotation:
     """Error, pace and images of every seed, and the layers of the first seed."""
     runs = evidence["rotation"]
     first = runs[0]
-    heldout, gaps = first.split.mask, tuple(in_gap(run) for run in runs)
+    heldout, gap = first.split.mask, in_gap(first)
     layers = [*hidden(first.diagnosis), "image"]
     untrained = [run.diagnosis.untrained for run in runs if run.diagnosis.untrained is not None]
     before = [pace(network[layers[-2]], heldout) for network in untrained]
@@ -150,10 +131,29 @@ def rotation(evidence: Evidence) -> Rotation:
         heldout=heldout,
         errors=torch.stack([run.diagnosis.error.map for run in runs]),
         blank=first.diagnosis.error.maps["blank_mse"],
-        between=mse(gaps[0].blend, gaps[0].truth),
+        between=mse(gap.blend, gap.truth),
         paces={name: torch.stack([pace(run.diagnosis.layers[name], heldout) for run in runs]) for name in layers},
         untrained=torch.stack(before) if before else torch.zeros(0, len(heldout)),
         embeddings=embeddings(first, layers),
-        gaps=gaps,
-        seeds=tuple(run.spec.seed for run in runs),
+        gap=gap,
+        scores=[_scores(run, layers) for run in runs],
     )
+
+
+def _scores(run: Run, layers: Sequence[str]) -> dict[str, object]:
+    gap, error, heldout = in_gap(run), run.diagnosis.error, run.split.mask
+    comparison = gap.comparison
+    row: dict[str, object] = {
+        "seed": run.spec.seed,
+        "seen MSE": error.map[~heldout].mean().item(),
+        "gap MSE": gap.to_truth,
+        "blank MSE": error.maps["blank_mse"][heldout].mean().item(),
+        "MSE to blend": gap.to_blend,
+        "MSE to closer edge": gap.to_edge,
+        "share closer to blend than to truth": comparison.share_nearer_blend,
+        "correlation with blend": comparison.correlation_with_blend.mean().item(),
+        "correlation with truth": comparison.correlation_with_truth.mean().item(),
+        "blend's correlation with truth": shape_correlation(gap.blend, gap.truth).mean().item(),
+    }
+    paces = {layer: pace(run.diagnosis.layers[layer], heldout)[heldout] for layer in layers}
+    return row | {f"pace in gap, {layer}": values.median().item() for layer, values in paces.items()}
