@@ -51,6 +51,7 @@ SURFACE = {
         "--study",
         "--kernels",
         "--redraw",
+        "--style",
         "--preset",
         "--seeds",
         "--workers",
@@ -66,7 +67,7 @@ SURFACE = {
         "--gather",
         "--shard",
     },
-    "claims": {"--study", "--evidence", "--preset", "--seeds", "--store", "--plugin", "--json"},
+    "claims": {"files", "--study", "--evidence", "--preset", "--seeds", "--store", "--plugin", "--json"},
     "report": {"--study", "--preset", "--seeds", "--store", "--out", "--plugin"},
     "explore": {"run_ids", "--store", "--out", "--plugin"},
 }

@@ -211,6 +211,7 @@ def test_unknown_command_and_run_are_refused(composcope, folder):
     assert refused(composcope("reproduce", "--set", "seed=1", "--store", folder), "seed=1", "reproduce 3d")
     assert refused(composcope("reproduce", "3d", "--set", "task.colour=2", "--store", folder), "colour", "polarity")
     assert refused(composcope("claims", "--preset", "qiuck", "--store", folder), "'qiuck'", "quick")
+    assert refused(composcope("claims", "a.json", "--store", folder), "'a.json'", "--evidence")
     assert refused(composcope("explore", "abc", "--store", folder), "'abc'", "0 runs")
     assert not folder.exists()
 

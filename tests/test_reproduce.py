@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,7 @@ def test_the_evidence_alone_gives_the_same_ledger(reproduced, composcope_once):
     assert from_file.out == from_store.out
     twice = composcope_once("claims", "--evidence", out / "evidence.json", "--evidence", out / "evidence.json")
     assert twice.out == from_file.out  # two values of one seed count as one
+    assert composcope_once("claims", "--evidence", out / "evidence.json", out / "evidence.json").out == from_file.out
 
 
 def test_runs_carry_what_was_claimed_when_they_were_trained(reproduced):
@@ -133,6 +135,19 @@ def test_figures_are_drawn_again_from_their_numbers(reproduced, composcope_once,
     assert result.out.startswith("4 figures")
     for path in (tmp_path / "figures").glob("*.png"):
         assert path.read_bytes() == (out / "figures" / path.name).read_bytes()
+
+
+def test_volume_maps_are_drawn_again_with_a_scale_per_layer(reproduced, composcope_once, tmp_path):
+    _, _, out = reproduced
+    shutil.copytree(out / "numbers", tmp_path / "numbers")
+    result = composcope_once("reproduce", "2e", "3c", "--redraw", "--style", "layer-scale", "--out", tmp_path)
+    assert result.code == 0, result.err
+    drawn = tmp_path / "figures" / "figure_2e_layer-scale.png"
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {drawn.stem}
+    assert drawn.read_bytes() != (out / "figures" / "figure_2e.png").read_bytes()
+    wrong = composcope_once("reproduce", "--redraw", "--style", "layers", "--out", tmp_path)
+    assert "--style 'layers': the figures of forced-rendering have layer-scale" in wrong.err
+    assert "--style needs --redraw" in composcope_once("reproduce", "--style", "layer-scale").err
 
 
 def test_numbers_of_figures_are_small(reproduced):

@@ -33,6 +33,7 @@ from composcope.cli.engine import (
 )
 from composcope.cli.groups import LOOK, REPRODUCE
 from composcope.cli.sweeps import journal_of, time_left
+from composcope.errors import BadInput
 from composcope.terminal import shown
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ def reproduce(
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Only draw figures again, from the numbers in the --out folder.")
     ] = False,
+    style: Annotated[
+        str | None,
+        typer.Option(help="With --redraw: another way to draw; layer-scale colours each volume map by itself."),
+    ] = None,
     time_limit: TimeLimitOption = None,
     resource: ResourceOption = None,
     dask: DaskOption = None,
@@ -121,8 +126,10 @@ def reproduce(
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
+    if style and not redraw:
+        raise BadInput("--style needs --redraw: figures are drawn in another style from their numbers")
     if redraw:
-        panels = redraw_figures(find_study(study), out, figures or [])
+        panels = redraw_figures(find_study(study), out, figures or [], style)
         print(f"{len(panels)} figures: {out / 'figures'}")
         return
     check_engine(dask, gather, resource)
@@ -168,8 +175,9 @@ def claims(
     store: StoreOption = DEFAULT_STORE,
     evidence: Annotated[
         list[Path] | None,
-        typer.Option(help="Judge these evidence.json files together instead of a store; may be repeated."),
+        typer.Option(help="Judge evidence.json files instead of a store; several together: --evidence A.json B.json."),
     ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(help="Further evidence files, only with --evidence.")] = None,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -182,8 +190,10 @@ def claims(
     from composcope.study.study import find_study
 
     load_plugins(plugin)
+    if files and not evidence:
+        raise BadInput(f"unexpected argument {str(files[0])!r}: evidence files are read with --evidence")
     if evidence:
-        observed = read_evidence(evidence)
+        observed = read_evidence([*evidence, *(files or [])])
         known = find_study(study or observed.study)
         ledger = judge_observations(known, known.preset(observed.preset), observed)
     else:

@@ -3,8 +3,10 @@
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ def provenance_of(device: str, threads: int) -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "cpu": cpu_model(),
         "processor": torch.backends.cpu.get_cpu_capability(),
         "lanes": status().lanes,
         "cores": os.cpu_count(),
@@ -29,6 +32,20 @@ def provenance_of(device: str, threads: int) -> dict[str, Any]:
         "device": device,
         "dtype": "float32",
     }
+
+
+@cache
+def cpu_model() -> str:
+    """The model name of the CPU, for example "AMD EPYC 7B13"; the architecture if the system does not tell."""
+    with suppress(OSError, subprocess.SubprocessError):
+        if sys.platform == "darwin":
+            command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+            return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name" and value.strip():
+                return value.strip()
+    return platform.processor() or platform.machine()
 
 
 def source_commit() -> str:

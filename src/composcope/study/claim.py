@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,14 @@ class Excluded:
 
 
 Value = float | Bounds | Excluded
+UNDEFINED = Excluded("the measure is not defined for this run")
+
+
+def defined(value: Value) -> Value:
+    """The value; a number that is not finite is an exclusion, so that its seed is counted."""
+    return value if isinstance(value, Bounds | Excluded) or math.isfinite(value) else UNDEFINED
+
+
 Effect = Callable[[Evidence], Mapping[int, Value]]
 """One value per seed; seeds whose runs are missing are left out."""
 
@@ -55,7 +64,7 @@ class Claim:
     """A claim: its statement in our words, its source, the runs it needs and its inequalities.
 
     - `primary`: the statement in the source's own terms and by its own measure; all of it decides the outcome.
-    - `secondary`: stricter parts of our own and controls, shown beside the outcome; they can qualify it.
+    - `secondary`: parts of our own, stricter versions and controls, shown beside the outcome; they can qualify it.
     - `figures`: the figures that show it. `note`: what a reader should know, whatever the outcome.
     - `version`: raised whenever a part changes, so that old evidence is not mixed with new.
     """

@@ -13,7 +13,7 @@ from composcope.study.statistics import LEVEL, Inference, certain_median, holm, 
 if TYPE_CHECKING:
     from composcope.study.drawing import Axes
 
-FEWEST_SEEDS = 3
+FEWEST_SEEDS, FEWEST_VALUES = 5, 3  # seeds tried, excluded ones included; seeds with a value or bounds
 NO_RUN = "no eligible run"
 UNDETERMINED = "undetermined"
 
@@ -59,6 +59,16 @@ class PartJudgement:
         """Seeds with a value or bounds."""
         return len(self.values) + len(self.censored)
 
+    @property
+    def shortage(self) -> str:
+        """Why there are too few seeds for an outcome; empty if there are enough, or none was tried."""
+        tried = self.count + len(self.excluded)
+        if self.method == "definition" or not tried:
+            return ""
+        if tried < FEWEST_SEEDS:
+            return f"{_seeds(tried)}; {FEWEST_SEEDS} are needed"
+        return "" if self.count >= FEWEST_VALUES else f"{_seeds(self.count)} with a value; {FEWEST_VALUES} are needed"
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -66,7 +76,7 @@ class Judgement:
 
     - `label`: what the runs can show. `outcome`: "reproduced", "not reproduced" or "undetermined" at the authors'
       setting; elsewhere "seen at 16x16" and the like, since only the authors' setting can contradict the claim.
-    - `holds`: the primary statement: True, False or None. `qualification`: secondary parts that do not hold.
+    - `holds`: the primary statement: True, False or None. `qualification`: which secondary parts do not hold.
     """
 
     number: int
@@ -148,7 +158,7 @@ class Ledger:
                 "claimed": part.claimed,
                 "p": f"{min(part.p, 1.0):.2g}",
                 "seeds": part.count,
-                "holds": {True: "yes", False: "no", None: "?"}[part.holds],
+                "holds": {True: "yes", False: "no", None: "?"}[part.holds] + _shortage_text(part),
             }
             for judgement in self.judgements
             for index, part in enumerate(judgement.parts)
@@ -210,11 +220,19 @@ def _claim_lines(judgement: Judgement) -> list[str]:
             f"{part.p:.2g}",
             part.method,
             _seeds_text(part),
-            part.outcome + ("" if part.registered else ", registered after its runs"),
+            part.outcome + _shortage_text(part) + ("" if part.registered else ", registered after its runs"),
             part.reason,
         )
         lines.append(" | ".join(["", *(cell.replace("|", r"\|") for cell in cells), ""]).strip())
     return [*lines, "", judgement.note] if judgement.note else lines
+
+
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
+
+
+def _shortage_text(part: PartJudgement) -> str:
+    return f" ({part.shortage})" if part.shortage else ""
 
 
 def _seeds_text(part: PartJudgement) -> str:
@@ -230,11 +248,12 @@ def judge(claim: Claim, observed: Observations, preset: Preset) -> Judgement:
     """The primary statement decides: it holds if every inequality does, it does not if one clearly does not.
 
     Holds: every p < 0.025, an intersection-union test, which needs no correction. Does not hold: some opposite
-    p < 0.025 after Holm's correction over the statement's inequalities. Otherwise it is undetermined.
+    p < 0.025 after Holm's correction over the statement's inequalities. Otherwise, and with too few seeds, it is
+    undetermined.
     """
     primary = [_judge_part(part, observed.of(claim, part.measure)) for part in claim.primary]
     secondary = [_judge_part(part, observed.of(claim, part.measure)) for part in claim.secondary]
-    opposite = holm([part.p_opposite if _enough(part) else 1.0 for part in primary])
+    opposite = holm([1.0 if part.shortage else part.p_opposite for part in primary])
     holds: bool | None = None
     if primary and all(part.holds for part in primary):
         holds = True
@@ -273,13 +292,14 @@ def outcome_text(holds: bool | None, label: str) -> str:
 
 def _qualification(holds: bool | None, secondary: list[PartJudgement]) -> str:
     failing = [part.measure for part in secondary if part.holds is False]
-    if not holds or not failing:
+    if not failing:
         return ""
-    return f"Holds as stated, but these stricter parts do not hold: {'; '.join(failing)}."
+    these = "Holds as stated, but these" if holds else "These"
+    return f"{these} secondary parts do not hold: {'; '.join(failing)}."
 
 
 def _judge_part(part: Part, observations: dict[int, Observation]) -> PartJudgement:
-    values = {s: o.value for s, o in observations.items() if isinstance(o.value, float) and math.isfinite(o.value)}
+    values = {s: o.value for s, o in observations.items() if isinstance(o.value, float)}
     censored = {s: (o.value.low, o.value.high) for s, o in observations.items() if isinstance(o.value, Bounds)}
     excluded = {s: o.value.reason for s, o in observations.items() if isinstance(o.value, Excluded)}
     inferred = _infer(part, list(values.values()), list(censored.values()))
@@ -302,13 +322,9 @@ def _judge_part(part: Part, observations: dict[int, Observation]) -> PartJudgeme
         all(observation.registered for observation in observations.values()),
     )
     holds = None
-    if _enough(judged):
+    if not judged.shortage:
         holds = True if judged.p < LEVEL else False if judged.p_opposite < LEVEL else None
     return PartJudgement(**{**judged.__dict__, "holds": holds})
-
-
-def _enough(part: PartJudgement) -> bool:
-    return part.method == "definition" or part.count >= FEWEST_SEEDS
 
 
 def _infer(part: Part, values: list[float], censored: list[tuple[float, float]]) -> Inference:

@@ -6,17 +6,21 @@
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from composcope.errors import BadInput, RunFailed
-from composcope.study.claim import Bounds, Claim, Excluded, Value
+from composcope.experiments.measure_files import DIAGNOSIS_VERSION
+from composcope.experiments.run import Run
+from composcope.study.claim import Bounds, Claim, Excluded, Value, defined
 from composcope.study.evidence import Evidence
 
 FORMAT = 1
-PROVENANCE = ("processor", "lanes", "kernels", "torch", "composcope", "commit")
-"""What a value may depend on beyond its specs."""
+PROVENANCE = ("cpu", "processor", "lanes", "kernels", "torch", "composcope", "commit", "diagnosis")
+"""What a value may depend on beyond its specs; `diagnosis` is the version of the stored diagnosis."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,12 @@ class Observations:
     observations: tuple[Observation, ...]
 
     def of(self, claim: Claim, part: str) -> dict[int, Observation]:
-        """By seed; only those of the claim's present version. Two values of one seed count as one: their mean."""
+        """By seed; only those of the claim's present version. Several of one seed are joined into one."""
         by_seed: dict[int, list[Observation]] = {}
         for observation in self.observations:
             if (observation.claim, observation.version, observation.part) == (claim.number, claim.version, part):
                 by_seed.setdefault(observation.seed, []).append(observation)
-        return {seed: _mean(group) for seed, group in sorted(by_seed.items())}
+        return {seed: _joined(group) for seed, group in sorted(by_seed.items())}
 
     def machines(self) -> tuple[str, ...]:
         """The distinct processors, kernels and versions that the values come from."""
@@ -61,51 +65,70 @@ class Observations:
         )
 
 
-def _mean(group: Sequence[Observation]) -> Observation:
-    """Values of the same seed from different machines are not independent samples of training."""
-    first = group[0]
-    numbers = [observation.value for observation in group if isinstance(observation.value, float)]
-    if len(numbers) < 2:
-        return first
-    return Observation(
-        first.claim,
-        first.version,
-        first.part,
-        first.seed,
-        sum(numbers) / len(numbers),
-        all(observation.registered for observation in group),
-        tuple(dict.fromkeys(run for observation in group for run in observation.runs)),
-        first.provenance,
+def _joined(group: Sequence[Observation]) -> Observation:
+    """Values of the same seed from different machines are not independent samples of training, so they become one."""
+    if len(group) == 1:
+        return replace(group[0], value=defined(group[0].value))
+    return replace(
+        group[0],
+        value=_joined_value([defined(observation.value) for observation in group]),
+        registered=all(observation.registered for observation in group),
+        runs=tuple(sorted({run for observation in group for run in observation.runs})),
+        provenance=_joined_provenance(pair for observation in group for pair in observation.provenance),
     )
+
+
+def _joined_value(values: Sequence[Value]) -> Value:
+    """The mean of the values, of which a number counts as bounds with equal ends; exclusions only join each other.
+
+    >>> _joined_value([Bounds(2.0, 6.0), 3.0, Excluded("has not learned")])
+    Bounds(low=2.5, high=4.5)
+    """
+    ends = [
+        (value.low, value.high) if isinstance(value, Bounds) else (value, value)
+        for value in values
+        if not isinstance(value, Excluded)
+    ]
+    if not ends:
+        return Excluded("; ".join(sorted({value.reason for value in values if isinstance(value, Excluded)})))
+    low, high = (fmean(column) for column in zip(*ends, strict=True))  # fmean does not depend on the order
+    return low if low == high else Bounds(low, high)
+
+
+def _joined_provenance(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The distinct values of every name, sorted."""
+    gathered: dict[str, set[str]] = {name: set() for name in PROVENANCE}
+    for name, values in pairs:
+        gathered.setdefault(name, set()).update(values.split(", "))
+    return tuple((name, ", ".join(sorted(values))) for name, values in gathered.items() if values)
 
 
 def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
     """Every part's effect for every seed that the evidence has."""
-    runs: dict[int, list[Any]] = {}
+    runs: dict[int, list[Run]] = {}
     for group in evidence.values():
         for run in group:
             runs.setdefault(run.spec.seed, []).append(run)
-    found = []
+    effects = []
     for part in claim.parts:
-        try:
-            effects = part.effect(evidence)
-        except RunFailed:  # a damaged run; the table of runs says which
-            continue
-        for seed, value in sorted(effects.items()):
-            own = runs.get(seed, [])
-            found.append(
-                Observation(
-                    claim.number,
-                    claim.version,
-                    part.measure,
-                    seed,
-                    value if isinstance(value, Bounds | Excluded) else float(value),
-                    part.exact or all(_registered(claim, run.provenance) for run in own),
-                    tuple(run.run_id for run in own),
-                    _provenance(run.provenance for run in own),
-                )
-            )
-    return found
+        with suppress(RunFailed):  # a damaged run; the table of runs says which
+            effects.append((part, part.effect(evidence)))
+    seeds = {seed for _, values in effects for seed in values}
+    provenance = {seed: _provenance(runs.get(seed, [])) for seed in seeds}  # after the effects, which may diagnose
+    return [
+        Observation(
+            claim.number,
+            claim.version,
+            part.measure,
+            seed,
+            defined(value if isinstance(value, Bounds | Excluded) else float(value)),
+            part.exact or all(_registered(claim, run.provenance) for run in runs.get(seed, [])),
+            tuple(run.run_id for run in runs.get(seed, [])),
+            provenance[seed],
+        )
+        for part, values in effects
+        for seed, value in sorted(values.items())
+    ]
 
 
 def _registered(claim: Claim, provenance: Mapping[str, Any]) -> bool:
@@ -114,17 +137,23 @@ def _registered(claim: Claim, provenance: Mapping[str, Any]) -> bool:
     return isinstance(known, Mapping) and known.get(str(claim.number)) == claim.registration
 
 
-def _provenance(all_runs: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+def _provenance(runs: Iterable[Run]) -> tuple[tuple[str, str], ...]:
     """The distinct values of what the effect may depend on, over the seed's runs."""
-    gathered: dict[str, set[str]] = {name: set() for name in PROVENANCE}
-    for provenance in all_runs:
+    pairs = []
+    for run in runs:
+        known = {**run.provenance, "diagnosis": _diagnosis_version(run)}
         for name in PROVENANCE:
-            value = provenance.get(name)
-            if isinstance(value, Mapping):
-                gathered[name] |= {str(key) for key in value}
-            elif value is not None:
-                gathered[name].add(str(value))
-    return tuple((name, ", ".join(sorted(values))) for name, values in gathered.items() if values)
+            value = known.get(name)
+            pairs += [(name, str(key)) for key in (value if isinstance(value, Mapping) else [value]) if key is not None]
+    return _joined_provenance(pairs)
+
+
+def _diagnosis_version(run: Run) -> int | None:
+    """The version of the run's stored diagnosis; None if it has none that is up to date and sound."""
+    with suppress(RunFailed):
+        if run.store is not None and run.store.has_diagnosis(run.run_id):
+            return DIAGNOSIS_VERSION
+    return None
 
 
 def to_data(observed: Observations) -> dict[str, Any]:

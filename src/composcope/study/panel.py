@@ -1,7 +1,7 @@
 """A figure as a value: the runs it needs, the numbers it shows, and how they are drawn."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from composcope.errors import RunFailed
@@ -38,6 +38,7 @@ class Panel:
     - `needed`: which of the plan's runs to do next, given what the store has (a search asks for more as it goes on).
     - `diagnosed`: whether its runs are diagnosed as well as trained.
     - `search`: for a search, a name for the search that a run belongs to; its runs are done by one shard.
+    - `styles`: other ways to draw it, by name, for `composcope reproduce --redraw --style NAME`.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Panel:
     needed: Callable[[Plan, Store], list[Spec]] = every_run
     diagnosed: bool = True
     search: Callable[[Key, Spec], str] | None = None
+    styles: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,16 @@ def render(panel: Panel, preset: Preset, settings: Sequence[str], cache: RunCach
     return redraw(panel, pack_numbers(numbers, caption(evidence, settings)), evidence.run_ids)
 
 
-def redraw(panel: Panel, content: bytes, run_ids: tuple[str, ...] = ()) -> RenderedPanel:
-    """The figure made from a file of its numbers. New figures go the same way, so that both are the same bytes."""
+def redraw(
+    panel: Panel, content: bytes, run_ids: tuple[str, ...] = (), draw: Callable[[Any], Any] | None = None
+) -> RenderedPanel:
+    """The figure made from a file of its numbers. New figures go the same way, so that both are the same bytes.
+
+    - `draw`: one of the panel's styles instead of its own way.
+    """
     numbers, text = unpack_numbers(content, panel.numbers)
     with drawing.style():
-        figure = panel.draw(numbers)
+        figure = (draw or panel.draw)(numbers)
         drawing.stamp(figure, text)
         width, height = figure.get_size_inches()
         png, pdf = (drawing.as_bytes(figure, kind) for kind in ("png", "pdf"))

@@ -267,14 +267,34 @@ def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:
     return text.getvalue().encode()
 
 
-def redraw_figures(study: Study, folder: Path, figures: Sequence[str] = ()) -> list[RenderedPanel]:
-    """Draw figures again from the numbers that `Reproduction.write` left in a folder; no store is needed."""
+def redraw_figures(
+    study: Study, folder: Path, figures: Sequence[str] = (), style: str | None = None
+) -> list[RenderedPanel]:
+    """Draw figures again from the numbers that `Reproduction.write` left in a folder; no store is needed.
+
+    - `style`: only figures that have this other way to be drawn; their files get its name too.
+    """
+    chosen = study.select(figures)
+    known = sorted({name for panel in study.panels for name in panel.styles})
+    if style is not None and style not in known:
+        raise BadInput(f"--style {style!r}: the figures of {study.name} have {', '.join(known) or 'no other styles'}")
     panels = []
-    for panel in study.select(figures):
+    for panel in chosen:
         path = folder / "numbers" / f"figure_{panel.name}.npz"
-        if path.is_file():
+        if not path.is_file():
+            continue
+        if style is None:
             panels.append(redraw(panel, path.read_bytes()))
             write_figure(panels[-1], folder)
+        elif style in panel.styles:
+            panels.append(redraw(panel, path.read_bytes(), draw=panel.styles[style]))
+            _write_images(panels[-1], folder / "figures" / f"figure_{panel.name}_{style}")
     if not panels:
         raise BadInput(f"{str(folder / 'numbers')!r} holds no numbers of the requested figures")
     return panels
+
+
+def _write_images(panel: RenderedPanel, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path.with_suffix(".png"), panel.png)
+    write_atomically(path.with_suffix(".pdf"), panel.pdf)

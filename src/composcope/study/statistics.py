@@ -48,9 +48,9 @@ def infer(values: Sequence[float], relation: Relation, threshold: float, exact: 
     if not len(data) or (len(data) == 1 and not exact):
         return Inference(mean, low, high, 1.0, 1.0, "too few seeds")
     # A t-test divides by the spread, so identical values (an accuracy of 1 in every seed) are compared instead.
-    if np.ptp(data) <= 1e-12 * max(1.0, abs(data[0])):
-        holds = _holds(float(data[0]), relation, threshold)
-        return Inference(mean, low, high, float(not holds), float(holds), "definition" if exact else "identical values")
+    if np.ptp(data) <= _rounding(data[0]):
+        p, opposite = _compare(float(data[0]), relation, threshold)
+        return Inference(mean, low, high, p, opposite, "definition" if exact else "identical values")
     if relation == "within":
         p, opposite = _equivalence(data, threshold)
         return Inference(mean, low, high, p, opposite, "equivalence test")
@@ -131,7 +131,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _holds(value: float, relation: Relation, threshold: float) -> bool:
-    if relation == "within":
-        return abs(value) < threshold
-    return value > threshold if relation == ">" else value < threshold
+def _compare(value: float, relation: Relation, threshold: float) -> tuple[float, float]:
+    """p and p_opposite of a certain value: 0 on its own side, 1 on the other; on the threshold both are 1."""
+    signed = {">": value - threshold, "<": threshold - value, "within": threshold - abs(value)}[relation]
+    if abs(signed) <= _rounding(threshold):
+        return 1.0, 1.0
+    return float(signed < 0), float(signed > 0)
+
+
+def _rounding(value: float) -> float:
+    """How far apart two numbers of this size may be and still count as equal."""
+    return 1e-12 * max(1.0, abs(value))

@@ -15,7 +15,7 @@ from composcope.experiments.store import Record
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.report.answer import OTHER, answer, class_label, explored, who_composes
-from composcope.report.report import command, missing_specs, write_report
+from composcope.report.report import command, missing_specs, part_view, write_report
 from composcope.report.runs import RunRow, run_row
 from pages import (
     BROKEN,
@@ -108,6 +108,19 @@ def test_a_claim_shows_the_part_that_decides(page):
     row = page[page.index('id="claim-2"') : page.index('id="claim-2-more"')]
     assert "0.200" in row
     assert "0.700" not in row
+
+
+def test_every_seed_of_a_part_is_visible():
+    inf = float("inf")
+    censored = {1: (300.0, inf), 12: (-inf, 8.0), 13: (100.0, 200.0), 14: (-inf, inf)}
+    view = part_view(part("undetermined", [0.5, 0.7], seeds=(0, 11), censored=censored, excluded={15: "blank"}))
+    texts = ["0: 0.500", "1: >= 300.0", "11: 0.700", "12: <= 8.000", "13: 100.0 to 200.0", "14: unknown"]
+    assert view["by_seed"] == ", ".join(texts)
+    assert view["excluded"] == "seed 15 excluded: blank"
+
+
+def test_a_part_says_how_many_seeds_are_missing():
+    assert part_view(part("undetermined", [0.5, 0.7]))["method"] == "t-test, 2 seeds; 5 are needed"
 
 
 def test_an_empty_store_still_gives_a_page(store, tmp_path):

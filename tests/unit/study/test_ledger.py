@@ -1,15 +1,20 @@
 """Outcomes for made-up observations: clear yes, clear no, too noisy, too few, bounds, exclusions, variants."""
 
 import json
+from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from composcope.errors import BadInput
-from composcope.study.claim import Bounds, Claim, Excluded, Part
+from composcope.experiments.doing import run
+from composcope.experiments.measure_files import DIAGNOSIS_VERSION
+from composcope.study.claim import UNDEFINED, Bounds, Claim, Excluded, Part
 from composcope.study.evidence import Evidence
 from composcope.study.ledger import Ledger, judge
-from composcope.study.observations import Observations, observe, read_evidence, to_data
+from composcope.study.observations import Observation, Observations, observe, read_evidence, to_data
 from composcope.study.preset import AUTHORS_SETTING, Preset
+from composcope.study.reproduce import write_ledger
 
 FULL = Preset("full", "for tests", label=AUTHORS_SETTING, labels={2: "16x16"})
 YES, NO, NOISY = [2.0, 2.1, 2.2, 2.0, 2.1], [0.1, 0.2, 0.3, 0.2, 0.1], [0.0, 4.0, 0.0, 1.0, 3.0]
@@ -43,7 +48,10 @@ def judged(each, settings=()):
         ("<", NO, "reproduced"),
         (">", YES[:2], "undetermined"),
         (">", [], "undetermined"),
-        (">", [1.0] * 5, "not reproduced"),
+        (">", YES[:4], "undetermined"),
+        (">", [1.0] * 5, "undetermined"),
+        ("<", [1.0] * 5, "undetermined"),
+        (">", [0.9] * 5, "not reproduced"),
         ("within", [0.1, -0.1, 0.0, 0.1, -0.1], "reproduced"),
         ("within", YES, "not reproduced"),
     ],
@@ -57,9 +65,12 @@ def test_one_inequality(relation, values, outcome):
 def test_the_primary_statement_decides_and_secondary_parts_qualify():
     judgement = judged(claim(part(YES), secondary=(part(NO),)))
     assert judgement.outcome == "reproduced"
-    assert "these stricter parts do not hold" in judgement.qualification
+    assert judgement.qualification == f"Holds as stated, but these secondary parts do not hold: effect {NO}."
     assert judged(claim(part(NO), secondary=(part(YES),))).outcome == "not reproduced"
     assert judged(claim(part(YES), secondary=(part(NOISY),))).qualification == ""
+    for primary in (NO, NOISY):
+        failing = judged(claim(part(primary), secondary=(part(NO, measure="m"),)))
+        assert failing.qualification == "These secondary parts do not hold: m."
 
 
 def test_every_inequality_of_the_statement_must_hold():
@@ -97,6 +108,39 @@ def test_excluded_seeds_are_counted_with_their_reason():
     assert judgement.outcome == "reproduced"
     assert judgement.primary[0].excluded == {7: "has not learned", 8: "has not learned"}
     assert "5 (2 excluded: has not learned)" in ledger(judgement).to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("values", "excluded", "outcome", "shortage"),
+    [
+        (3, 0, "undetermined", "3 seeds; 5 are needed"),
+        (1, 0, "undetermined", "1 seed; 5 are needed"),
+        (3, 1, "undetermined", "4 seeds; 5 are needed"),
+        (3, 2, "reproduced", ""),
+        (2, 3, "undetermined", "2 seeds with a value; 3 are needed"),
+        (0, 5, "undetermined", "0 seeds with a value; 3 are needed"),
+        (0, 0, "undetermined", ""),
+    ],
+)
+def test_five_seeds_and_three_values_are_needed(values, excluded, outcome, shortage):
+    effects = dict(enumerate(YES[:values])) | {9 + seed: Excluded("has not learned") for seed in range(excluded)}
+    judgement = judged(claim(part(effects)))
+    assert (judgement.outcome, judgement.primary[0].shortage) == (outcome, shortage)
+    if shortage:
+        assert f"undetermined ({shortage})" in ledger(judgement).to_markdown()
+        assert ledger(judgement).rows()[0]["holds"] == f"? ({shortage})"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_undefined_values_are_excluded_and_counted(value, tmp_path):
+    made = claim(part({**dict(enumerate(YES)), 7: value}))
+    judgement = judged(made)
+    assert (judgement.outcome, judgement.seeds) == ("reproduced", 5)
+    assert judgement.primary[0].excluded == {7: UNDEFINED.reason}
+    write_ledger(ledger(judgement), observed(made), tmp_path)  # JSON has no infinity
+    assert read_evidence([tmp_path / "evidence.json"]) == observed(made)
+    by_hand = Observations("", "", (), (Observation(1, 1, made.primary[0].measure, 0, value, True),))
+    assert judge(made, by_hand, FULL).primary[0].excluded == {0: UNDEFINED.reason}
 
 
 def ledger(*judgements):
@@ -137,6 +181,52 @@ def test_two_values_of_one_seed_count_as_one():
     first, second = claim(part({3: 1.0, 4: 5.0}, measure="m")), claim(part({3: 2.0}, measure="m"))
     union = observed(first, second)
     assert [o.value for o in union.of(first, "m").values()] == [1.5, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([Bounds(2.0, 6.0), 3.0], Bounds(2.5, 4.5)),
+        ([Bounds(2.0, float("inf")), 3.0], Bounds(2.5, float("inf"))),
+        ([Bounds(2.0, 6.0), Bounds(4.0, 8.0)], Bounds(3.0, 7.0)),
+        ([Bounds(1.0, 1.0), 3.0], 2.0),
+        ([0.1, 0.2, 0.3, 1e16], 2.5e15),
+        ([Excluded("has not learned"), 3.0], 3.0),
+        ([Excluded("has not learned"), Bounds(2.0, 6.0), 3.0], Bounds(2.5, 4.5)),
+        ([float("nan"), 3.0], 3.0),
+        ([Excluded("b"), Excluded("a"), Excluded("b")], Excluded("a; b")),
+    ],
+    ids=str,
+)
+def test_values_of_one_seed_are_joined_whatever_the_order_of_the_files(values, expected):
+    machines = [
+        (f"run {index % 2}", {"torch": str(index), "lanes": "8", "old": "x"}, index > 0) for index in range(len(values))
+    ]
+    found = [
+        Observation(1, 1, "m", 3, value, registered, (run, "both"), tuple(machine.items()))
+        for value, (run, machine, registered) in zip(values, machines, strict=True)
+    ]
+    for group in permutations(found):
+        (joined,) = Observations("", "", (), group).of(claim(), "m").values()
+        assert joined.value == expected
+        assert joined.runs == ("both", "run 0", "run 1")
+        versions = ", ".join(map(str, range(len(values))))
+        assert joined.provenance == (("lanes", "8"), ("torch", versions), ("old", "x"))
+        assert not joined.registered
+
+
+def test_observations_carry_the_cpu_and_the_version_of_the_diagnosis(tiny_spec, store):
+    stored = run(tiny_spec, store)
+    evidence = Evidence(FULL, {"bump": [stored]})
+    plain, drawn = claim(part({tiny_spec.seed: 1.0})), claim(part({}, measure="m"))
+    before = dict(observe(plain, evidence)[0].provenance)
+    assert before["cpu"] == stored.provenance["cpu"] != ""
+    assert "diagnosis" not in before
+    diagnosing = replace(drawn.primary[0], effect=lambda evidence: {tiny_spec.seed: stored.diagnosis.error.seen_mse})
+    after = dict(observe(replace(drawn, primary=(diagnosing,)), evidence)[0].provenance)
+    assert after == {**before, "diagnosis": str(DIAGNOSIS_VERSION)}
+    (store.folder / tiny_spec.run_id / "measures" / "diagnosis.json").write_text("{")
+    assert dict(observe(plain, evidence)[0].provenance) == before
 
 
 def test_a_registration_changes_with_what_is_claimed():

@@ -55,11 +55,18 @@ def test_false_calls_of_equivalence_at_the_margin_are_rare():
 
 
 @pytest.mark.parametrize(
-    ("relation", "threshold", "p"), [(">", 0.9, 0.0), ("<", 0.9, 1.0), (">", 1.0, 1.0), ("within", 1.5, 0.0)]
+    ("relation", "threshold", "p"), [(">", 0.9, 0.0), ("<", 0.9, 1.0), ("within", 1.5, 0.0), ("within", 0.5, 1.0)]
 )
 def test_identical_values_are_compared(relation, threshold, p):
     inferred = infer([1.0] * 5, relation, threshold)
     assert (inferred.p, inferred.p_opposite, inferred.method) == (p, 1 - p, "identical values")
+
+
+@pytest.mark.parametrize("relation", [">", "<", "within"])
+@pytest.mark.parametrize("value", [0.3, 0.1 + 0.2])
+def test_identical_values_on_the_threshold_are_on_neither_side(relation, value):
+    inferred = infer([value] * 5, relation, 0.3)
+    assert (inferred.p, inferred.p_opposite) == (1.0, 1.0)
 
 
 def test_a_definition_needs_no_seeds():

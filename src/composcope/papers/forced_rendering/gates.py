@@ -1,20 +1,29 @@
 """Which seeds can answer: those whose runs learned what they were trained on. The others are excluded and counted."""
 
-import math
+from weakref import WeakKeyDictionary
 
 from composcope.experiments.run import Run
 from composcope.measures.error import LEARNED, mse
 from composcope.randomness import generator
-from composcope.study.claim import Effect, Excluded, Value
+from composcope.study.claim import Effect, Excluded, Value, defined
 from composcope.study.effects import KeyOf
 from composcope.study.evidence import Evidence
 
 UNLEARNED = f"did not learn its training images (MSE / blank MSE above {LEARNED:g})"
-UNDEFINED = "the measure is not defined for this run"
+
+
+# Many parts of claims ask the same runs.
+_shares: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
 
 
 def training_share(run: Run) -> float:
     """MSE on the training images / blank MSE; stripes are training images, though they are no combinations."""
+    if run not in _shares:
+        _shares[run] = _training_share(run)
+    return _shares[run]
+
+
+def _training_share(run: Run) -> float:
     spec = run.spec
     latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
     targets = spec.task.render(latents)
@@ -29,13 +38,6 @@ def learned(effect: Effect, *keys: KeyOf) -> Effect:
         runs = [run for key in keys for run in evidence[key(evidence.preset) if callable(key) else key]]
         values = effect(evidence)
         failed = {run.spec.seed for run in runs if run.spec.seed in values and training_share(run) > LEARNED}
-        return {
-            seed: Excluded(UNLEARNED) if seed in failed else Excluded(UNDEFINED) if _undefined(value) else value
-            for seed, value in values.items()
-        }
+        return {seed: Excluded(UNLEARNED) if seed in failed else defined(value) for seed, value in values.items()}
 
     return gated
-
-
-def _undefined(value: Value) -> bool:
-    return isinstance(value, float) and math.isnan(value)

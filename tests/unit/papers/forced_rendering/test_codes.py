@@ -168,31 +168,33 @@ def test_claim_1_judges_the_best_code_far_from_the_edge():
     assert claims.best(claims.deep_accuracy)(made(runs)) == {3: 0.5}
 
 
-def reaching(reaches: dict[str, tuple[float, ...]], seen: float = 0.01) -> dict:
-    """Runs of these codes with these reaches by seed, which left this share of a blank image's error."""
-    error = {"seen_mse": seen, "heldout_mse": 0.9, "blank_mse": 1.0}
-    return {
-        code: [
-            made_run(
-                base_spec(TINY, code, seed),
-                error=error,
-                diagnosis=SimpleNamespace(error=errors_by_distance([value], [1.0])),
-            )
-            for seed, value in enumerate(values)
-        ]
-        for code, values in reaches.items()
-    }
+def reaching(reaches: dict[str, tuple[float, ...]], unlearned: tuple[tuple[str, int], ...] = ()) -> dict:
+    """Runs of these codes with these reaches by seed; the unlearned ones, by code and seed, did not learn."""
+
+    def run(code: str, seed: int, value: float):
+        error = {"seen_mse": 0.4 if (code, seed) in unlearned else 0.01, "heldout_mse": 0.9, "blank_mse": 1.0}
+        diagnosis = SimpleNamespace(error=errors_by_distance([value], [1.0]))
+        return made_run(base_spec(TINY, code, seed), error=error, diagnosis=diagnosis)
+
+    return {code: [run(code, seed, value) for seed, value in enumerate(values)] for code, values in reaches.items()}
 
 
 def test_difference_in_reach_takes_the_codes_that_other_seeds_name():
     runs = reaching({"bump": (1.0, 1.0, 0.0), "rate": (0.0, 0.0, 1.0)})
     # Seeds 0 and 1 see one other seed for and one against, a tie; seed 2 sees two for the bump code, and is against.
     assert claims.difference_in_reach(made(runs))[2] == -1
-    assert claims.difference_in_reach(made({code: some[:1] for code, some in runs.items()})) == {}
+    alone = claims.difference_in_reach(made({code: some[:1] for code, some in runs.items()}))
+    assert isinstance(alone[0], Excluded)
 
 
-def test_difference_in_reach_leaves_out_codes_that_have_not_learned():
-    runs = reaching({"bump": (1.0, 1.0), "one-hot": (0.5, 0.25)}) | reaching({"rate": (9.0, 9.0)}, seen=0.4)
-    assert claims.difference_in_reach(made(runs)) == {0: 0.5, 1: 0.75}
-    only_one = {code: runs[code] for code in ("bump", "rate")}
-    assert all(isinstance(value, Excluded) for value in claims.difference_in_reach(made(only_one)).values())
+def test_difference_in_reach_excludes_the_seeds_in_which_a_code_has_not_learned():
+    reaches = {"bump": (1.0, 1.0, 1.0), "one-hot": (0.5, 0.25, 0.5), "rate": (2.0, 9.0, 2.5)}
+    found = claims.difference_in_reach(made(reaching(reaches, unlearned=(("rate", 1),))))
+    assert found == {0: 1.5, 1: claims.UNLEARNED, 2: 2.0}  # the rate code is compared in the other seeds
+
+
+def test_a_seed_that_is_excluded_from_claim_21_does_not_change_the_others():
+    reaches = {"bump": (1.0, 9.0, 1.0), "one-hot": (0.5, 0.0, 0.5), "rate": (2.0, 0.0, 2.5)}
+    with_it = claims.difference_in_reach(made(reaching(reaches, unlearned=(("one-hot", 1),))))
+    moved = {**reaches, "bump": (1.0, 0.0, 1.0)}
+    assert claims.difference_in_reach(made(reaching(moved, unlearned=(("one-hot", 1),)))) == with_it

@@ -13,12 +13,14 @@ from composcope.papers.forced_rendering.depths.plan import KINDS, PAIR, DecoderK
 from composcope.papers.forced_rendering.layers import OTHERS
 from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.volumes import volumes
+from composcope.study.claim import UNDEFINED
 from composcope.study.drawing import MARK
 from composcope.study.ledger import judge
 from composcope.study.observations import Observations, observe
 from composcope.study.plan import Key, specs_of
 from composcope.tasks.bump import BumpTask
 
+from .judging import judged
 from .made import drawn, layered_run, made, outlines, titles
 from .made import made_layer as layer
 
@@ -131,10 +133,15 @@ def test_claim_4_is_about_the_last_hidden_layer_of_each_code():
     assert [value for (value,) in secondary] == pytest.approx([-1, 0.5, 0.15, -1, 0.2, 0.1])
 
 
-def test_a_curve_with_a_gap_is_not_counted():
-    broken = replace(layer(), probe=None, geometry=None, differences=None)
-    runs = {code: [layered_run(0, [layer(), broken, layer()])] for code in PAIR}
-    assert [effect(4, part, runs) for part in range(10)] == [[]] * 10
+def test_a_curve_with_a_gap_is_excluded_and_counted():
+    broken = [layered_run(0, [layer(), replace(layer(), probe=None, geometry=None, differences=None), layer()])]
+    by_code = dict.fromkeys(PAIR, broken)
+    by_depth = {plan.shallow(TINY): broken, plan.deep(TINY): broken}
+    by_kind = dict.fromkeys(plan.cnn_and_mlp(TINY), broken)
+    for number, runs in ((4, by_code), (5, by_depth), (6, by_code), (18, by_kind)):
+        judgement = judged(CLAIM[number], made(runs))
+        hidden = [part for part in judgement.parts if "at the image" not in part.measure]
+        assert [part.excluded for part in hidden] == [{0: UNDEFINED.reason}] * len(hidden)
 
 
 def test_claim_5_compares_the_largest_step_by_seed():

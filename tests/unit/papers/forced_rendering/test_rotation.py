@@ -27,7 +27,7 @@ from composcope.papers.forced_rendering.rotation.claims import (
 )
 from composcope.papers.forced_rendering.rotation.numbers import in_gap, pace
 from composcope.papers.forced_rendering.rotation.plan import gap
-from composcope.study.claim import Excluded
+from composcope.study.claim import UNDEFINED, Excluded
 from composcope.tasks.rotation import RotationTask
 
 from .judging import effects, judged
@@ -86,8 +86,11 @@ def test_a_blending_decoder_differs_from_one_that_generalizes_and_one_that_repea
     assert blend_to_edge(drawing(repeats)) > 10
 
 
-def test_an_exact_answer_raises_nothing():
-    assert blend_to_truth(drawing(truth())) == float("inf")
+def test_a_ratio_to_an_exact_answer_is_undefined_and_excluded():
+    exact = drawing(truth())
+    assert math.isnan(blend_to_truth(exact))
+    part = rotation.CLAIMS[0].primary[0]
+    assert part.effect(made({"rotation": [exact]})) == {0: UNDEFINED}
 
 
 def test_pace_is_1_at_the_seen_median():

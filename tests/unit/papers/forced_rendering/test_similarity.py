@@ -182,11 +182,15 @@ def test_contrast_of_blocks_is_of_means_and_distances_turn_its_sign():
     assert numbers.block_contrast(torch.zeros(4, 4), held) is None
 
 
-def test_claim_15_excludes_seeds_of_which_both_matrices_are_empty(monkeypatch):
-    contrasts = {("bump", 0): None, ("rate", 0): None, ("bump", 1): 0.5, ("rate", 1): None}
-    runs = {code: [made_run(base_spec(TINY, code, seed)) for seed in (0, 1)] for code in ("bump", "rate")}
+@pytest.mark.parametrize("kind", numbers.KINDS)
+def test_claim_15_excludes_seeds_of_which_a_matrix_is_empty(kind, monkeypatch):
+    contrasts = {("bump", 0): None, ("bump", 1): 0.5, ("bump", 2): None, ("bump", 3): 0.5}
+    contrasts |= {("rate", 0): None, ("rate", 1): None, ("rate", 2): 0.5, ("rate", 3): 0.75}
+    runs = {code: [made_run(base_spec(TINY, code, seed)) for seed in range(4)] for code in ("bump", "rate")}
     named = {id(run): (code, run.spec.seed) for code, some in runs.items() for run in some}
     monkeypatch.setattr(claims, "contrast", lambda run, kind: contrasts[named[id(run)]])
-    found = claims.more_blocks("cosine")(made(runs))
-    assert isinstance(found[0], Excluded)
-    assert found[1] == 0.5
+    found = claims.more_blocks(kind)(made(runs))
+    assert [isinstance(found[seed], Excluded) for seed in range(4)] == [True, True, True, False]
+    assert found[3] == -0.25
+    if kind == numbers.OVERLAP:
+        assert found[1].reason == "no two images of one of the codes share a pixel above 0.7"

@@ -37,19 +37,9 @@ ANY = "any difference counts; the spread over seeds decides whether it is noise"
 FALLS = "the paper says that it decays, not by how much"
 
 
-def finite(number: Callable[[Run], float]) -> Number:
-    """The number; None where it is not defined, for example in a layer without geometry."""
-
-    def of_run(run: Run) -> float | None:
-        value = number(run)
-        return value if math.isfinite(value) else None
-
-    return of_run
-
-
 def of_curve(measure: Measure, number: Callable[[Tensor], float]) -> Number:
     """A number of a measure's curve from the input to the last hidden layer."""
-    return finite(lambda run: number(before_image(run, measure)))
+    return lambda run: number(before_image(run, measure))
 
 
 def fall(curve: Tensor) -> float:
@@ -59,12 +49,12 @@ def fall(curve: Tensor) -> float:
 
 def beyond_untrained(measure: Measure, number: Callable[[Tensor], float]) -> Number:
     """By how much a number of a curve exceeds that of the same network before training."""
-    return finite(lambda run: number(before_image(run, measure)) - number(before_image(run, measure, untrained=True)))
+    return lambda run: number(before_image(run, measure)) - number(before_image(run, measure, untrained=True))
 
 
 def last_hidden(measure: Measure) -> Number:
     """A measure of the last hidden layer."""
-    return finite(lambda run: at_last_hidden(run, measure))
+    return lambda run: at_last_hidden(run, measure)
 
 
 def growing_distortion(run: Run) -> float:
@@ -99,7 +89,7 @@ def _decay(code: str) -> tuple[Part, ...]:
     )
 
 
-def _stricter_decay(code: str) -> tuple[Part, ...]:
+def _secondary_decay(code: str) -> tuple[Part, ...]:
     return (
         Part(
             f"{code} code: rank correlation of factorization (differences, ratio of means) with the layer's index",
@@ -130,14 +120,14 @@ def _distorted(code: str) -> tuple[Part, ...]:
     return (
         Part(
             f"{code} code: distortion of log10 volume in the last hidden layer minus that in the first (differences)",
-            of_runs(code, finite(growing_distortion)),
+            of_runs(code, growing_distortion),
             ">",
             0.0,
             "the paper says that distortion grows with the layer, not by how much",
         ),
         Part(
             f"{code} code: distortion in the hole minus that of seen points, last hidden layer (differences)",
-            of_runs(code, finite(distortion_of_hole)),
+            of_runs(code, distortion_of_hole),
             ">",
             0.0,
             "the paper says 'especially' in the hole, not by how much",
@@ -193,7 +183,7 @@ CLAIMS = (
         figures=("2a", "2b", "2c", "2d", "12"),
         plan=bump_and_rate,
         primary=tuple(part for code in PAIR for part in _decay(code)),
-        secondary=tuple(part for code in PAIR for part in _stricter_decay(code)),
+        secondary=tuple(part for code in PAIR for part in _secondary_decay(code)),
         note="The authors score probes on the points they were fitted on, which gives 1 for any layer with more units "
         "than points: all layers of these CNNs. Their curve cannot be had from their code, and cross-validated probes "
         "stand in for it. The primary statement is weak, since both scores are at their maximum at the input, and "
@@ -249,7 +239,7 @@ CLAIMS = (
                 Part(
                     f"{code} code: |gap of log10 volume| between held-out and seen points at the last hidden layer "
                     "(exact derivatives)",
-                    of_runs(code, finite(lambda run: abs(at_last_hidden(run, volume_gap)))),
+                    of_runs(code, lambda run: abs(at_last_hidden(run, volume_gap))),
                     ">",
                     DOUBLE,
                     "twice the volume or half of it; the codes themselves and true bumps differ by less than a quarter",
@@ -259,7 +249,7 @@ CLAIMS = (
             *(
                 Part(
                     f"{code} code: the same at the image",
-                    of_runs(code, finite(image_gap)),
+                    of_runs(code, image_gap),
                     ">",
                     DOUBLE,
                     "as at the last hidden layer",

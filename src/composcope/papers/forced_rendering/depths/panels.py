@@ -1,5 +1,7 @@
 """Figures 2 and 10 to 14 as values."""
 
+from functools import partial
+
 from composcope.papers.forced_rendering.depths import plan
 from composcope.papers.forced_rendering.depths.drawing import draw_gallery
 from composcope.papers.forced_rendering.depths.numbers import gallery
@@ -7,6 +9,8 @@ from composcope.papers.forced_rendering.drawing_layers import draw_one_code, dra
 from composcope.papers.forced_rendering.layers import factorizations, probes, profiles
 from composcope.papers.forced_rendering.volumes import volumes
 from composcope.study.panel import Panel
+
+BY_LAYER = {"layer-scale": partial(draw_volumes, scale="layer")}
 
 PANELS = (
     Panel(
@@ -50,6 +54,7 @@ PANELS = (
         plan.bump_cnn,
         volumes,
         draw_volumes,
+        styles=BY_LAYER,
     ),
     Panel(
         "2f",
@@ -58,6 +63,7 @@ PANELS = (
         plan.rate_cnn,
         volumes,
         draw_volumes,
+        styles=BY_LAYER,
     ),
     Panel(
         "10",
@@ -75,6 +81,7 @@ PANELS = (
         plan.cnns_and_others,
         volumes,
         draw_volumes,
+        styles=BY_LAYER,
     ),
     Panel(
         "12",
@@ -91,6 +98,7 @@ PANELS = (
         plan.mlps,
         volumes,
         draw_volumes,
+        styles=BY_LAYER,
     ),
     Panel(
         "14",

@@ -28,7 +28,7 @@ def blend_to_edge(run: Run) -> float:
 
 
 def _ratio(a: float, b: float) -> float:
-    return a / b if b > 0 else math.inf
+    return a / b if b > 0 else math.nan
 
 
 def blend_correlation(run: Run) -> float:

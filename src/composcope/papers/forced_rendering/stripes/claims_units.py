@@ -174,7 +174,7 @@ CLAIMS = (
                 EQUAL,
             ),
         ),
-        note="Means over all units that respond. The maps of the stricter parts are each channel's for one value of x "
+        note="Means over all units that respond. The maps of the secondary parts are each channel's for one value of x "
         "or y alone, the other absent: the counterpart of an embedding. They have a quarter of the image's side.",
     ),
     Claim(

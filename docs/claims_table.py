@@ -1,0 +1,61 @@
+"""The table of claims in reproduction.md, from the committed ledgers: `python docs/claims_table.py` writes it again."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reproduction.md"
+HEAD = "| claim | as published | quick preset | at the authors' size | secondary parts that do not hold |"
+TABLE = re.compile(rf"{re.escape(HEAD)}\n(\|.*\n)+")
+
+Claims = Mapping[int, Mapping[str, Any]]
+
+
+def ledger(preset: str) -> Claims:
+    """The claims of a committed ledger by number."""
+    content = json.loads((ROOT / "results" / preset / "claims.json").read_text())
+    return {claim["number"]: claim for claim in content["claims"]}
+
+
+def table(quick: Claims, paper: Claims) -> str:
+    """A row per claim: both outcomes, and what does not hold beside the primary statement."""
+    rows = [HEAD, "|---|---|---|---|---|"]
+    for number, claim in quick.items():
+        at_paper = paper[number]["outcome"] if number in paper else "not run yet"
+        cells = [str(number), claim["statement"], claim["outcome"], at_paper, _failing(claim, paper.get(number))]
+        rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _failing(quick: Mapping[str, Any], paper: Mapping[str, Any] | None) -> str:
+    small, large = _failing_parts(quick), _failing_parts(paper) if paper else []
+    sizes = {
+        "both": [part for part in small if part in large],
+        "quick": [part for part in small if part not in large],
+        "authors' size": [part for part in large if part not in small],
+    }
+    return ". ".join(f"{size}: {'; '.join(parts)}" for size, parts in sizes.items() if parts)
+
+
+def _failing_parts(claim: Mapping[str, Any]) -> list[str]:
+    """The measures of secondary parts that do not hold; one called "the same ..." is named after the part before it."""
+    names: list[str] = []
+    for part in (*claim["primary"], *claim["secondary"]):
+        same = part["measure"].startswith("the same")
+        names.append(f"{names[-1]} ({part['measure']})" if same and names else part["measure"])
+    secondary = zip(names[len(claim["primary"]) :], claim["secondary"], strict=True)
+    return [name for name, part in secondary if part["holds"] is False]
+
+
+def main() -> None:
+    page = PAGE.read_text()
+    if not TABLE.search(page):
+        raise SystemExit(f"{PAGE} has no table that begins with: {HEAD}")
+    PAGE.write_text(TABLE.sub(lambda match: table(ledger("quick"), ledger("paper")), page))
+
+
+if __name__ == "__main__":
+    main()
