@@ -77,11 +77,15 @@ def embed(
     """
     if not umap_installed():
         return pca(activations, components)
-    import umap
-
     nearest = max(2, min(neighbours, len(activations) - 1))
-    reducer = umap.UMAP(n_components=components, n_neighbors=nearest, random_state=seed, n_jobs=1)
-    coordinates = reducer.fit_transform(activations.flatten(1).float().cpu().numpy())
+    threads = torch.get_num_threads()
+    try:
+        import umap
+
+        reducer = umap.UMAP(n_components=components, n_neighbors=nearest, random_state=seed, n_jobs=1)
+        coordinates = reducer.fit_transform(activations.flatten(1).float().cpu().numpy())
+    finally:
+        torch.set_num_threads(threads)  # UMAP sets OpenMP's number of threads, which is PyTorch's too
     return Embedding("umap", torch.as_tensor(coordinates).double(), None)
 
 

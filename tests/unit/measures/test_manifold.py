@@ -58,3 +58,21 @@ def test_umap_is_used_where_installed(monkeypatch):
     result = embed(normal(8, 5), components=2, seed=3)
     assert (result.method, result.explained) == ("umap", None)
     assert (asked["random_state"], asked["n_neighbors"]) == (3, 7)
+
+
+def test_umap_leaves_the_number_of_threads_as_it_was(monkeypatch):
+    """UMAP's own code sets that of OpenMP, by which sums would be rounded differently from then on."""
+
+    class Threaded:
+        def __init__(self, **options):
+            pass
+
+        def fit_transform(self, values):
+            torch.set_num_threads(3)
+            return np.zeros((len(values), 2), dtype=np.float32)
+
+    monkeypatch.setitem(sys.modules, "umap", types.SimpleNamespace(UMAP=Threaded))
+    monkeypatch.setattr(manifold, "umap_installed", lambda: True)
+    before = torch.get_num_threads()
+    embed(torch.randn(20, 3))
+    assert torch.get_num_threads() == before
