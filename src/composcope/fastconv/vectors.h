@@ -4,7 +4,8 @@
 
 namespace composcope {
 
-// As many lanes as the widest register the compiler may use; a build flag sets another number, to test the others.
+// As many lanes as the widest register the compiler may use. Build flags set other numbers of lanes and registers, so
+// that what another processor would run can be tested on this one.
 #if defined(COMPOSCOPE_LANES)
 constexpr int LANES = COMPOSCOPE_LANES;
 #elif defined(__AVX512F__)
@@ -17,7 +18,9 @@ constexpr int LANES = 4;
 #error "this processor has neither AVX2 with FMA nor NEON"
 #endif
 
-#if defined(__AVX512F__) || defined(__aarch64__)
+#if defined(COMPOSCOPE_REGISTERS)
+constexpr int REGISTERS = COMPOSCOPE_REGISTERS;
+#elif defined(__AVX512F__) || defined(__aarch64__)
 constexpr int REGISTERS = 32;
 #else
 constexpr int REGISTERS = 16;

@@ -1,11 +1,13 @@
-// Every kernel against a direct convolution in float64, for the number of lanes it is compiled with.
+// Every kernel against a direct convolution in float64, for the lanes and registers it is compiled with.
 //
-// Compiled together with the kernels, for this machine or for another one under an emulator. Prints the lanes and the
-// number of cases; every wrong case has a line of its own, and the exit code is 1 if there is any.
+// Compiled together with the kernels, for this machine or for another one under an emulator. Prints lanes, registers and
+// the number of cases; every wrong case has a line of its own, and the exit code is 1 if there is any.
 #include <cmath>
 #include <cstdio>
 #include <random>
 #include <vector>
+
+#include "vectors.h"
 
 extern "C" {
 long composcope_lanes();
@@ -46,6 +48,8 @@ const Shape SHAPES[] = {
     {2, 20, 70, 9, 13},  // several groups of output channels
     {1, 8, 8, 70, 31},   // several bands of tiles to an image
     {1, 4, 4, 3, 300},   // one row of tiles longer than a block
+    {1, 75, 6, 5, 5},    // with sixteen lanes and 32 registers, a strip of five vectors
+    {2, 90, 20, 6, 6},   // and with these, a strip of four and one of two
     {5, 3, 5, 1, 2},
 };
 
@@ -129,6 +133,7 @@ int main() {
                 ++cases;
                 wrong += !agrees(kernel, shape, 1 + cases % 2, relu, rng);
             }
-    std::printf("lanes %ld: %d cases, %d wrong\n", composcope_lanes(), cases, wrong);
+    std::printf("%ld lanes, %d registers: %d cases, %d wrong\n", composcope_lanes(), composcope::REGISTERS, cases,
+                wrong);
     return wrong > 0;
 }
