@@ -1,4 +1,4 @@
-"""Compiling the kernels with the system's compiler, once per machine and source, and loading them.
+"""Compiling the kernels with the system's compiler, once per processor, source and compiler, and loading them.
 
 Linux on x86 is where they are measured. On aarch64 (Linux) they are tested for correctness in an emulator. macOS on ARM
 should work with Apple's clang but has not been tried; wherever the build fails, PyTorch's convolutions are used.
@@ -49,11 +49,7 @@ def load() -> ctypes.CDLL:
     """The compiled kernels, from the cache or built now."""
     try:
         target_flags()  # refuses a processor before anything is written
-        folder = private_folder()
-        path = folder / f"fastconv-{fingerprint()}.so"
-        if not intact(path):
-            compile_to(path)
-        return declare(ctypes.CDLL(str(path)))
+        return declare(ctypes.CDLL(str(compiled(private_folder()))))
     except BuildError:
         raise
     # RuntimeError: Python finds no home folder.
@@ -76,6 +72,20 @@ def target_flags() -> tuple[str, ...]:
     if machine not in ("x86_64", "amd64") or capability not in ("AVX2", "AVX512"):
         raise BuildError(f"this processor ({machine}) has neither AVX2 nor NEON")
     return ("-march=native",) if capability == "AVX512" else ("-march=native", "-mno-avx512f")
+
+
+def compiled(folder: Path) -> Path:
+    """The kernels made by this compiler, from the folder or made now; without a compiler, those that any has made."""
+    try:
+        path = folder / f"fastconv-{fingerprint()}-{compiler_fingerprint()}.so"
+    except BuildError:
+        ready = [path for path in folder.glob(f"fastconv-{fingerprint()}-*.so") if intact(path)]
+        if not ready:
+            raise
+        return max(ready, key=lambda path: path.stat().st_mtime)
+    if not intact(path):
+        compile_to(path)
+    return path
 
 
 def intact(path: Path) -> bool:
@@ -114,11 +124,25 @@ def private_folder() -> Path:
 
 
 def fingerprint() -> str:
-    """Hash of all that decides the compiled code: source, flags and processor (the code is for this one only)."""
+    """Hash of what is compiled, and for what: source, flags and processor (the code is for this one only)."""
     here = Path(__file__).parent
     parts = [(here / name).read_bytes() for name in (*HEADERS, *SOURCES)]
     parts += [" ".join((*FLAGS, *target_flags())).encode(), processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
+
+
+def compiler_fingerprint() -> str:
+    """Hash of the compiler's command, and of its file's path, size and time, which an update changes.
+
+    The compiler is not asked for its version, since every start would wait for the answer.
+    """
+    parts = []
+    for word in compiler():
+        parts.append(word)
+        if file := shutil.which(word):
+            status = os.stat(file)
+            parts += [os.path.realpath(file), str(status.st_size), str(status.st_mtime_ns)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
 def processor() -> str:

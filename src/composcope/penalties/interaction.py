@@ -11,7 +11,6 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from composcope import fastconv
 from composcope.components import register
 from composcope.decoders.base import Codes
 from composcope.penalties.base import Batch, DrawingPenalty, Step, TrainingData, Weight
@@ -54,9 +53,8 @@ def compositional_contrast(module: nn.Module, codes: Codes, code_sizes: Sequence
         changed: Tensor = jvp(module, (codes,), (column.expand_as(codes),))[1]
         return changed.flatten(1)
 
-    # The kernels of fastconv have no forward-mode derivative; PyTorch's convolutions have.
-    with fastconv.using("torch"):
-        slopes = vmap(slope, randomness="same")(columns)
+    # In training these are PyTorch's convolutions: the kernels' forward-mode derivative has no gradient of its own.
+    slopes = vmap(slope, randomness="same")(columns)
     lengths = [torch.linalg.vector_norm(part, dim=0) for part in slopes.split(list(code_sizes))]
     products = [(one * other).sum(1).mean() for one, other in combinations(lengths, 2)]
     return torch.stack(products).sum() if products else codes.new_zeros(())

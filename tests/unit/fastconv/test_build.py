@@ -44,7 +44,7 @@ def outcome(process: "subprocess.Popen[str]") -> tuple[str, list[str]]:
 @pytest.mark.slow
 def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
     # a compiler that writes slowly what this process has compiled already
-    compiled = build.private_folder() / f"fastconv-{build.fingerprint()}.so"
+    compiled = build.compiled(build.private_folder())
     slow = 'while [ "$1" != -o ]; do shift; done; head -c 5000 "$0" > "$2"; sleep 1; cat "$0" > "$2"'
     compiler = shlex.join(["sh", "-c", slow, str(compiled)])
     both = [start(tmp_path, CXX=compiler), start(tmp_path, CXX=compiler)]
@@ -156,6 +156,51 @@ def test_fingerprint_follows_source_flags_and_processor(monkeypatch):
     second = build.fingerprint()
     monkeypatch.setattr(build, "processor", lambda: "another")
     assert len({first, second, build.fingerprint()}) == 3
+
+
+def test_compiler_fingerprint_follows_command_and_file(tmp_path, monkeypatch):
+    compiler = tmp_path / "c++"
+
+    def changed(command: str, content: str) -> str:
+        compiler.write_text(content)
+        compiler.chmod(0o700)
+        monkeypatch.setenv("CXX", command)
+        return build.compiler_fingerprint()
+
+    named = str(compiler)
+    first = changed(named, "version 1")
+    assert first == build.compiler_fingerprint()
+    assert len({first, changed(named, "version 1.1"), changed(f"{named} -g", "version 1")}) == 3
+    compiler.unlink()
+    assert build.compiler_fingerprint() != first
+
+
+@needs_kernels
+def test_without_a_compiler_the_kernels_of_any_are_taken(tmp_path, monkeypatch):
+    made = build.compiled(build.private_folder())
+    older, newer = (tmp_path / f"fastconv-{build.fingerprint()}-{name}.so" for name in ("older", "newer"))
+    for path, time in ((older, 1), (newer, 2)):
+        for suffix in (".so", ".sha256"):
+            shutil.copy2(made.with_suffix(suffix), path.with_suffix(suffix))
+        os.utime(path, (time, time))
+    monkeypatch.setenv("CXX", "")
+    monkeypatch.setenv("PATH", "")
+    assert build.compiled(tmp_path) == newer
+    newer.write_bytes(b"torn")
+    assert build.compiled(tmp_path) == older
+    older.unlink()
+    with pytest.raises(build.BuildError, match=r"no C\+\+ compiler"):
+        build.compiled(tmp_path)
+
+
+@needs_kernels
+def test_another_compiler_compiles_again(tmp_path, monkeypatch):
+    made = build.compiled(build.private_folder())
+    for name in ("one", "other"):
+        script = f'while [ "$1" != -o ]; do shift; done; cat "$0" > "$2" # {name}'
+        monkeypatch.setenv("CXX", shlex.join(["sh", "-c", script, str(made)]))
+        assert build.intact(build.compiled(tmp_path))
+    assert len(list(tmp_path.glob("*.so"))) == 2
 
 
 def test_an_old_processor_is_refused(monkeypatch):
