@@ -3,12 +3,13 @@
 # make test-slow   runs the long tests, which make test leaves out: faults over many instants, thousands of runs, packaging
 # make docs        builds the documentation site into docs/_build/html; warnings are errors
 # make bench       runs the benchmarks, which compare alternative implementations; some of them: make bench BENCHMARKS='training kernels'
+# make bench-avx2  the same on a processor with AVX-512, with PyTorch and our kernels limited to AVX2; results are labelled so
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: reproduce test test-slow docs bench browser clean
+.PHONY: reproduce test test-slow docs bench bench-avx2 browser clean
 
 reproduce: $(VENV)/user
 	$(BIN)/composcope reproduce
@@ -29,11 +30,12 @@ docs: $(VENV)/developer
 
 BENCHMARKS = training kernels fastconv_rule measures diagnosis verdict scale store
 
-# Results go into a folder named after the processor, so that those of other machines are kept.
 bench: $(VENV)/developer
-	@folder=benchmarks/results/$$($(BIN)/python benchmarks/timing.py) && mkdir -p $$folder && \
-	for name in $(BENCHMARKS); do file=$$folder/$$name.txt; \
-	  $(BIN)/python benchmarks/$$name.py > $$file.part && mv $$file.part $$file && cat $$file || exit 1; done
+	@$(BIN)/python benchmarks/bench.py $(BENCHMARKS)
+
+bench-avx2: export ATEN_CPU_CAPABILITY = avx2
+bench-avx2: export ONEDNN_MAX_CPU_ISA = AVX2
+bench-avx2: bench
 
 $(BIN)/python:
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "composcope needs Python 3.11 or newer; python3 is $$(python3 --version)"; exit 1; }

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 
 import torch
+from timing import machine
 from torch import Tensor, nn
 
 import composcope as cs
@@ -144,6 +145,7 @@ def main() -> None:
     if chosen.whole:
         whole(size, depth, width)
         return
+    print(machine("one thread"))
     compare(size, depth, width, rounds=2 if chosen.quick else 3)
     sys.stdout.flush()
     again = [sys.executable, __file__, "--whole", *(["--quick"] if chosen.quick else [])]

@@ -1,14 +1,16 @@
-"""What each convolution kernel brings: to whole epochs and to single layers."""
+"""What each convolution kernel brings: to whole epochs and to single layers, whose errors are shown too."""
 
 import argparse
 from collections.abc import Callable
 
 import torch
+from layers import Cell
 from timing import compare, machine, measure, report, serve
 from torch import Tensor, nn
-from training import Network, plain_epochs
+from training import authors
 
 from composcope import fastconv
+from composcope.fastconv.functional import Layer
 
 CODE, SIZE, BATCH = 56, 28, 32
 
@@ -16,7 +18,7 @@ CODE, SIZE, BATCH = 56, 28, 32
 
 
 def our_cnn(depth: int, width: int, conv: bool = True, up: bool = True, last: bool = True) -> nn.Sequential:
-    """The same decoder with the kernels' modules, or the PyTorch's for the kinds switched off."""
+    """The same decoder with the kernels' modules, or PyTorch's for the kinds switched off."""
     layers: list[nn.Module] = [nn.Linear(CODE, width * 49), nn.Unflatten(1, (width, 7, 7)), nn.ReLU()]
     for _ in range(2):
         if up:
@@ -63,7 +65,7 @@ def serve_epochs(name: str, depth: int, width: int, samples: int, threads: int) 
     if name in LADDER:
         serve(our_epoch(our_cnn(depth, width, *LADDER[name]), codes, images))
     else:
-        serve(plain_epochs(Network(depth, width, SIZE, BATCH, samples)))
+        serve(authors(depth, samples, width).plain_turn())
 
 
 def epochs(depth: int, width: int, samples: int, rounds: int) -> None:
@@ -75,28 +77,17 @@ def epochs(depth: int, width: int, samples: int, rounds: int) -> None:
 
 # ---- single layers
 
-
-def step_of(module: nn.Module, x: Tensor) -> Callable[[], object]:
-    """Forward and backward of one layer."""
-    gy = torch.randn_like(module(x))
-    inputs = [x, *module.parameters()]
-    return lambda: torch.autograd.grad(module(x), inputs, gy)
-
-
-def layer(kind: str, c: int, k: int, size: int, batch: int = BATCH) -> dict[str, Callable[[], object]]:
-    """The PyTorch's layer with ReLU and ours."""
-    x = torch.randn(batch, c, size, size, requires_grad=True)
-    theirs: nn.Module
-    ours: nn.Module
-    if kind == "up":
-        theirs, ours = nn.ConvTranspose2d(c, k, 4, stride=2, padding=1), fastconv.Upsample2x(c, k, relu=True)
-    else:
-        theirs, ours = nn.Conv2d(c, k, 3, padding=1), fastconv.Conv3x3(c, k, relu=True)
-    return {"PyTorch": step_of(nn.Sequential(theirs, nn.ReLU()), x), "ours": step_of(ours, x)}
+# of 64 channels to so many, at this size
+SINGLE: tuple[tuple[Layer, int, int], ...] = (
+    ("conv3x3", 64, 28),
+    ("conv3x3", 1, 28),
+    ("upsample2x", 64, 14),
+    ("upsample2x", 64, 7),
+)
 
 
 def gemm_peak() -> float:
-    """Floating-point operations per second of the PyTorch's matrix product, 1024 a side."""
+    """Floating-point operations per second of PyTorch's matrix product, 1024 a side."""
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     return 2 * 1024**3 / measure({"gemm": lambda: a @ b}, 9)["gemm"].wall
 
@@ -105,13 +96,16 @@ def layers(rounds: int) -> None:
     """The decoder's layers, and the rate at which a direct convolution would have to run to be as fast."""
     peak = gemm_peak()
     print(f"matrix product {peak / 1e9:.0f} GFLOP/s; layers forward and backward, batch {BATCH}")
-    for kind, c, k, size in (("conv", 64, 64, 28), ("conv", 64, 1, 28), ("up", 64, 64, 14), ("up", 64, 64, 7)):
-        times = measure(layer(kind, c, k, size), rounds)
-        taps = 16 if kind == "up" else 9
-        direct = 3 * 2 * BATCH * c * k * size * size * taps
-        rate = direct / times["ours"].wall
-        print(f" {kind} {c} -> {k} at {size}: as if direct at {rate / 1e9:.0f} GFLOP/s, {rate / peak:.2f} of that peak")
+    for kind, k, size in SINGLE:
+        cell = Cell(kind, BATCH, 64, k, size)
+        with cell.forced():
+            times, errors = measure(cell.sides(*cell.tensors()), rounds), cell.errors()
+        taps = 16 if kind == "upsample2x" else 9
+        rate = 3 * 2 * BATCH * 64 * k * size * size * taps / times["ours"].wall
+        print(f" {cell}: as if direct at {rate / 1e9:.0f} GFLOP/s, {rate / peak:.2f} of that peak")
         report(times)
+        for name, (y, gx, gw) in errors.items():
+            print(f"  {name:<20} relative errors: outputs {y:.1e}, input gradients {gx:.1e}, weight gradients {gw:.1e}")
 
 
 def main() -> None:
@@ -127,7 +121,7 @@ def main() -> None:
         return
     torch.set_num_threads(options.threads)
     quick = options.quick
-    print(f"{machine()}; {torch.get_num_threads()} thread(s)")
+    print(machine(f"{torch.get_num_threads()} thread(s)"))
     if options.only in (None, "layers"):
         layers(5 if quick else 21)
     if options.only in (None, "epochs"):

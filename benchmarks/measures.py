@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 import torch
+from timing import machine
 from torch import Tensor
 
 from composcope.factors import Factor, latent_grid
@@ -138,6 +139,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[16, 28, 56])
     options = parser.parse_args()
     torch.set_num_threads(1)
+    print(machine("one thread"))
     against_loops(options.repeats)
     against_size(options.sizes, options.repeats)
 

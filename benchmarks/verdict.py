@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import torch
 from diagnosis import peak_memory
+from timing import machine
 from torch import Tensor, nn
 
 import composcope as cs
@@ -91,6 +92,7 @@ def main() -> None:
     if chosen.what is not None:
         cost(chosen.what, values, side)
         return
+    print(machine("one thread"))
     print(f"four factors of {values} values, {side} x {side} RGB: goals are a verdict below 15 s, a whole diagnosis")
     print("below 90 s and 2048 MB")
     sys.stdout.flush()
