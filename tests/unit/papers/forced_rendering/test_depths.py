@@ -69,6 +69,7 @@ def test_the_number_above_a_volume_map_is_its_mean_in_the_hole(source, gather):
     for network in volumes(gather(source)).networks:
         assert torch.allclose(network.maps[:, network.heldout].mean(1), network.gaps[0])
         assert network.maps[:, ~network.heldout].mean(1).abs().max() < 1e-9
+        assert torch.allclose(network.grid_maps[:, network.heldout].mean(1), network.grid_gaps[0])
 
 
 def test_gallery_shows_held_out_points_of_the_first_seed(gather):
