@@ -8,7 +8,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reproduction.md"
-HEAD = "| claim | as published | quick preset | at the authors' size | secondary parts that do not hold |"
+COLUMNS = ("claim", "as published", "ours", "at 16x16", "at the authors' size", "secondary parts that do not hold")
+HEAD = f"| {' | '.join(COLUMNS)} |"
 TABLE = re.compile(rf"{re.escape(HEAD)}\n(\|.*\n)+")
 
 Claims = Mapping[int, Mapping[str, Any]]
@@ -21,13 +22,24 @@ def ledger(preset: str) -> Claims:
 
 
 def table(quick: Claims, paper: Claims) -> str:
-    """A row per claim: both outcomes, and what does not hold beside the primary statement."""
-    rows = [HEAD, "|---|---|---|---|---|"]
+    """A row per claim: the effect that decides, both outcomes, and what does not hold beside the primary statement."""
+    rows = [HEAD, "|" + "---|" * len(COLUMNS)]
     for number, claim in quick.items():
-        at_paper = paper[number]["outcome"] if number in paper else "not run yet"
-        cells = [str(number), claim["statement"], claim["outcome"], at_paper, _failing(claim, paper.get(number))]
+        large = paper.get(number)
+        ours = _deciding(large, "authors' size") if large and large["seeds"] else _deciding(claim, "quick")
+        at_paper = large["outcome"] if large and large["seeds"] else "not run yet"
+        cells = [str(number), claim["statement"], ours, claim["outcome"], at_paper, _failing(claim, large)]
         rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
+
+
+def _deciding(claim: Mapping[str, Any], size: str) -> str:
+    """The effect of the first inequality with the claim's outcome; others are in the ledgers."""
+    part = next((part for part in claim["primary"] if part["holds"] is claim["holds"]), claim["primary"][0])
+    if part["effect"] is None:
+        return "only bounds are known"
+    interval = "" if part["low"] is None else f" ({part['low']:.2g} to {part['high']:.2g})"
+    return f"{part['measure']}: {part['effect']:.2g}{interval}, {size}"
 
 
 def _failing(quick: Mapping[str, Any], paper: Mapping[str, Any] | None) -> str:

@@ -67,7 +67,7 @@ SURFACE = {
         "--gather",
         "--shard",
     },
-    "claims": {"files", "--study", "--evidence", "--preset", "--seeds", "--store", "--plugin", "--json"},
+    "claims": {"files", "--study", "--evidence", "--preset", "--seeds", "--store", "--plugin", "--out", "--json"},
     "report": {"--study", "--preset", "--seeds", "--store", "--out", "--plugin"},
     "explore": {"run_ids", "--store", "--out", "--plugin"},
 }

@@ -117,6 +117,20 @@ def test_the_evidence_alone_gives_the_same_ledger(reproduced, composcope_once):
     assert composcope_once("claims", "--evidence", out / "evidence.json", out / "evidence.json").out == from_file.out
 
 
+def test_evidence_of_two_machines_is_written_as_one_ledger(reproduced, composcope_once, tmp_path):
+    _, _, out = reproduced
+    whole = json.loads((out / "evidence.json").read_text())
+    for name, odd in (("a.json", 0), ("b.json", 1)):
+        rows = [row for row in whole["observations"] if row["seed"] % 2 == odd]
+        (tmp_path / name).write_text(json.dumps({**whole, "observations": rows}))
+    given = (tmp_path / "a.json", tmp_path / "b.json", tmp_path / "a.json")
+    made = composcope_once("claims", "--evidence", *given, "--out", tmp_path / "joined")
+    assert made.code == 0, made.err
+    assert (tmp_path / "joined" / "claims.json").read_bytes() == (out / "claims.json").read_bytes()
+    joined = json.loads((tmp_path / "joined" / "evidence.json").read_text())["observations"]
+    assert sorted(map(json.dumps, joined)) == sorted(map(json.dumps, whole["observations"]))
+
+
 def test_runs_carry_what_was_claimed_when_they_were_trained(reproduced):
     _, store, out = reproduced
     run_id = CATALOGUE["1b"].plan(TINY)["bump"][0].run_id

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 # Pixels of an image that a line of the terminal shows at most: four images fit into 80 columns.
 WIDEST = 16
 # Without a terminal (a log file, a pipe) a line is printed after this many seconds, and then every so often.
-FIRST_LINE, NEXT_LINES = 5.0, 30.0
+FIRST_LINE, NEXT_LINES = 5.0, 30.0  # seconds
+FORESEEABLE = 0.01  # share done from which the time left is more than a guess: processes take seconds to start
 # Characters that a terminal or a browser acts on instead of showing: controls but for tab and line feed, marks that
 # change the direction of text, and halves of surrogate pairs, which cannot be written at all.
 ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -65,7 +66,8 @@ class _LogLines:
             return
         self.due = now + NEXT_LINES
         share = min(done / total, 1.0)
-        left = f", about {duration((now - self.start) * (1 - share) / share)} left" if share > 0 else ""
+        known = share >= FORESEEABLE
+        left = f", about {duration((now - self.start) * (1 - share) / share)} left" if known else ""
         print(f"{self.title}: {share:.0%} done{left}", file=sys.stderr, flush=True)
 
 

@@ -31,6 +31,14 @@ def test_short_work_prints_nothing_without_a_terminal(capsys):
     assert not printed.err
 
 
+def test_the_time_left_is_not_guessed_from_the_first_moments(capsys, monkeypatch):
+    clock = iter([0.0, 6.0])
+    monkeypatch.setattr("composcope.terminal.time.monotonic", lambda: next(clock))
+    with progress_bar("training") as advance:
+        advance(1, 1000)
+    assert capsys.readouterr().err == "training: 0% done\n"
+
+
 def test_long_work_prints_a_line_now_and_then_without_a_terminal(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 6.0, 20.0, 40.0])
     monkeypatch.setattr("composcope.terminal.time.monotonic", lambda: next(clock))

@@ -178,14 +178,16 @@ def claims(
         typer.Option(help="Judge evidence.json files instead of a store; several together: --evidence A.json B.json."),
     ] = None,
     files: Annotated[list[Path] | None, typer.Argument(help="Further evidence files, only with --evidence.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write the ledger and all its evidence to, for the next machine.")
+    ] = None,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the ledger of a study's claims from a store's runs or from evidence files; nothing is trained."""
     from composcope.experiments.store import Store
-    from composcope.study.evidence import RunCache
     from composcope.study.observations import read_evidence
-    from composcope.study.reproduce import judge_observations, observe_claims
+    from composcope.study.reproduce import judge_observations, observe_claims, write_ledger
     from composcope.study.request import make_request
     from composcope.study.study import find_study
 
@@ -199,8 +201,10 @@ def claims(
     else:
         request = make_request(find_study(study), (), preset, seeds)
         with _EventPrinter() as printer:
-            observed = observe_claims(request, RunCache(Store(store)), printer)
+            observed = observe_claims(request, Store(store), plugins=plugin or [], on_event=printer)
         ledger = judge_observations(request.study, request.preset, observed, request.claims)
+    if out is not None:
+        write_ledger(ledger, observed, out)
     if as_json:
         print_json(ledger.to_data())
     else:

@@ -9,6 +9,7 @@ from torch import nn
 from composcope.components import register
 from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape
 from composcope.decoders.tokens import Pixels, Tokens, check_width
+from composcope.fastconv import PReLU
 
 
 @register("pixelwise")
@@ -24,6 +25,6 @@ class Pixelwise(Decoder):
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         layers = OrderedDict[str, nn.Module](tokens=Tokens(sum(code_sizes), self.width, image_shape))
         for level in range(1, self.depth + 1):
-            layers[f"hidden{level}"] = nn.Sequential(nn.Linear(self.width, self.width), nn.PReLU())
+            layers[f"hidden{level}"] = nn.Sequential(nn.Linear(self.width, self.width), PReLU())
         layers["image"] = Pixels(self.width, image_shape)
         return nn.Sequential(layers)

@@ -1,16 +1,19 @@
-"""Convolutions that train faster than PyTorch's on a CPU, with PyTorch's wherever they would not."""
+"""Convolutions, and PReLU, that train faster than PyTorch's on a CPU, with PyTorch's wherever they would not."""
 
-from composcope.fastconv.functional import conv3x3, upsample2x
+from composcope.fastconv.functional import conv3x3, is_plain, upsample2x
 from composcope.fastconv.memory import keep_memory
 from composcope.fastconv.modules import Conv3x3, Upsample2x, prepare
+from composcope.fastconv.prelu import PReLU
 from composcope.fastconv.state import Mode, Status, mode, status, used, using
 
 __all__ = [
     "Conv3x3",
     "Mode",
+    "PReLU",
     "Status",
     "Upsample2x",
     "conv3x3",
+    "is_plain",
     "keep_memory",
     "mode",
     "prepare",

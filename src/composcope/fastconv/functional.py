@@ -66,7 +66,7 @@ def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str
     """The kernel's name, or None for PyTorch's."""
     if state.mode() == "torch" or x.dim() != 4 or x.numel() == 0:
         return None
-    if not (_plain(x, weight, bias) or _differentiated(x, weight, bias)):
+    if not (is_plain(x, weight, bias) or _differentiated(x, weight, bias)):
         return None
     n, c, h, w = x.shape
     rows, cols = (0, 1) if layer == "conv3x3" else (1, 0)
@@ -81,9 +81,9 @@ def _choose(layer: Layer, x: Tensor, weight: Tensor, bias: Tensor | None) -> str
     return best_kernel(layer, n, c, k, h, w, lanes) if lanes else None
 
 
-def _plain(*tensors: Tensor | None) -> bool:
-    """Ordinary float32 tensors on the CPU, with no transform at work on them."""
-    if _transformed() or torch.is_autocast_enabled("cpu"):
+def is_plain(*tensors: Tensor | None) -> bool:
+    """Whether they are ordinary float32 tensors on the CPU, with no transform at work on them."""
+    if torch.compiler.is_compiling() or _transformed() or torch.is_autocast_enabled("cpu"):
         return False
     return all(t is None or _has_floats(t) for t in tensors)
 
@@ -145,7 +145,7 @@ class _Kernel(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, y = ctx.saved_tensors
         wanted = ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled() or torch.compiler.is_compiling() or not _plain(gy, x, weight):
+        if torch.is_grad_enabled() or not is_plain(gy, x, weight):
             return *_backward_by_torch(ctx.layer, gy, x, weight, y, wanted), None, None, None
         gy = gy.contiguous()
         gx = torch.empty_like(x) if wanted[0] else None

@@ -29,8 +29,8 @@ class Entropy(EmbeddingPenalty):
 
     def loss(self, module: nn.Module, batch: Batch | None = None) -> Float[Tensor, ""]:
         # entr(p) = -p ln p is 0 at p = 0, where the product would give NaN.
-        entropies = [torch.special.entr(_energy_shares(embedding.weight)).sum() for embedding in embeddings_of(module)]
-        return self.weight * torch.stack(entropies).sum()
+        weights = torch.cat([embedding.weight for embedding in embeddings_of(module)])
+        return self.weight * torch.special.entr(_energy_shares(weights)).sum()
 
 
 @register("variance")
@@ -43,10 +43,14 @@ class Variance(EmbeddingPenalty):
     weight: Weight = 0.01
 
     def loss(self, module: nn.Module, batch: Batch | None = None) -> Float[Tensor, ""]:
-        variances = [
-            vectors.var(2).sum() for embedding in embeddings_of(module) for vectors in (embedding.v, embedding.u)
-        ]
-        return self.weight * torch.stack(variances).sum()
+        embeddings = embeddings_of(module)
+        sides = [torch.cat([e.v for e in embeddings]), torch.cat([e.u for e in embeddings])]
+        return self.weight * torch.stack([_summed_variances(vectors) for vectors in sides]).sum()
+
+
+def _summed_variances(vectors: Float[Tensor, "values rank entries"]) -> Float[Tensor, ""]:
+    """The sum of `vectors.var(2)`, whose own kernel is several times slower."""
+    return (vectors - vectors.mean(2, keepdim=True)).square().sum() / (vectors.shape[2] - 1)
 
 
 def _energy_shares(weight: Float[Tensor, "values rank"]) -> Float[Tensor, "values rank"]:

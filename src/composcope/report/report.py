@@ -147,6 +147,7 @@ def part_view(part: PartJudgement, secondary: bool = False) -> dict[str, Any]:
         "interval": spread,
         "claimed": part.claimed,
         "p": f"{part.p:.2g}",
+        "p_against": f"{part.p_against:.2g}",
         "method": part.method + (f", {part.shortage}" if part.shortage else ""),
         "seeds": part.count,
         "by_seed": ", ".join(f"{seed}: {value}" for seed, value in sorted(seed_texts(part).items())),

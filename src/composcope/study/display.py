@@ -21,5 +21,7 @@ def _parts(judgement: Judgement) -> str:
     for part in judgement.parts:
         effect = "-" if part.effect is None else f"{part.effect:.3g}"
         spread = "-" if part.low is None else f"{part.low:.3g} to {part.high:.3g}"
-        rows.append((part.measure, effect, spread, part.claimed, f"{part.p:.2g}", part.outcome))
-    return table(["part", "effect", "95 % interval", "claimed", "p", ""], rows)
+        rows.append(
+            (part.measure, effect, spread, part.claimed, f"{part.p:.2g}", f"{part.p_against:.2g}", part.outcome)
+        )
+    return table(["part", "effect", "95 % interval", "claimed", "p", "p against", ""], rows)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from composcope.study.claim import Bounds, Claim, Excluded, Part
@@ -23,7 +23,8 @@ class PartJudgement:
     """The result for one inequality.
 
     - `effect`, `low`, `high`: the mean effect and its 95 % t-interval; `p`, `p_opposite`: one-sided p-values of the
-      claimed side and of the other; `method`: which test.
+      claimed side and of the other; `p_against`: the latter after Holm's correction over the primary statement, which
+      is what can contradict it (of a secondary part, uncorrected); `method`: which test.
     - `values`: by seed, in the order of `seeds`; `censored`: seeds of which only bounds are known; `excluded`: seeds
       that cannot answer, with the reason.
     - `holds`: True, False, or None if undetermined. `registered`: whether the part was registered before its runs.
@@ -38,6 +39,7 @@ class PartJudgement:
     high: float | None
     p: float
     p_opposite: float
+    p_against: float
     method: str
     seeds: tuple[int, ...]
     values: tuple[float, ...]
@@ -129,10 +131,11 @@ class Ledger:
     @property
     def expected_false_calls(self) -> str:
         """How many wrong outcomes chance alone can be expected to give."""
-        judged = sum(any(part.method != "definition" for part in j.primary) for j in self.judgements)
+        judged = sum(any(part.method != "definition" and part.count for part in j.primary) for j in self.judgements)
         return (
             f"Each outcome other than undetermined is wrong with probability at most {LEVEL:g}, so among {judged}"
-            f" tested claims at most about {LEVEL * judged:.1f} false calls are expected by chance."
+            f" tested claims at most about {LEVEL * judged:.1f} false calls are expected by chance. Secondary parts are"
+            " many and not corrected for their number."
         )
 
     def to_data(self) -> dict[str, Any]:
@@ -208,8 +211,11 @@ def _claim_lines(judgement: Judgement) -> list[str]:
     heading = f"## {judgement.number}: {judgement.outcome}"
     lines = ["", heading, "", f"{judgement.statement} ({judgement.source})"]
     lines += ["", judgement.qualification] if judgement.qualification else []
-    lines += ["", "| part | effect | 95 % interval | claimed | p | test | seeds | | reason for the threshold |"]
-    lines += ["|---|---|---|---|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| part | effect | 95 % interval | claimed | p | p against | test | seeds | | reason for the threshold |",
+    ]
+    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
     for index, part in enumerate(judgement.parts):
         kind = "primary" if index < len(judgement.primary) else "secondary"
         cells = (
@@ -218,6 +224,7 @@ def _claim_lines(judgement: Judgement) -> list[str]:
             "" if part.low is None else f"{part.low:.3g} to {part.high:.3g}",
             part.claimed,
             f"{part.p:.2g}",
+            f"{part.p_against:.2g}",
             part.method,
             _seeds_text(part),
             part.outcome + _shortage_text(part) + ("" if part.registered else ", registered after its runs"),
@@ -251,13 +258,15 @@ def judge(claim: Claim, observed: Observations, preset: Preset) -> Judgement:
     p < 0.025 after Holm's correction over the statement's inequalities. Otherwise, and with too few seeds, it is
     undetermined.
     """
-    primary = [_judge_part(part, observed.of(claim, part.measure)) for part in claim.primary]
-    secondary = [_judge_part(part, observed.of(claim, part.measure)) for part in claim.secondary]
-    opposite = holm([1.0 if part.shortage else part.p_opposite for part in primary])
+    measured = [_measure_part(part, observed.of(claim, part.measure)) for part in claim.primary]
+    against = holm([1.0 if part.shortage else part.p_opposite for part in measured])
+    primary = [_decide(part, p_against) for part, p_against in zip(measured, against, strict=True)]
+    secondary = [_measure_part(part, observed.of(claim, part.measure)) for part in claim.secondary]
+    secondary = [_decide(part, part.p_opposite) for part in secondary]
     holds: bool | None = None
     if primary and all(part.holds for part in primary):
         holds = True
-    elif any(p < LEVEL for p in opposite):
+    elif any(part.holds is False for part in primary):
         holds = False
     label = "this variant" if observed.settings else preset.label_of(claim.number)
     return Judgement(
@@ -298,12 +307,13 @@ def _qualification(holds: bool | None, secondary: list[PartJudgement]) -> str:
     return f"{these} secondary parts do not hold: {'; '.join(failing)}."
 
 
-def _judge_part(part: Part, observations: dict[int, Observation]) -> PartJudgement:
+def _measure_part(part: Part, observations: dict[int, Observation]) -> PartJudgement:
+    """What the observations say of one inequality, before it is decided."""
     values = {s: o.value for s, o in observations.items() if isinstance(o.value, float)}
     censored = {s: (o.value.low, o.value.high) for s, o in observations.items() if isinstance(o.value, Bounds)}
     excluded = {s: o.value.reason for s, o in observations.items() if isinstance(o.value, Excluded)}
     inferred = _infer(part, list(values.values()), list(censored.values()))
-    judged = PartJudgement(
+    return PartJudgement(
         part.measure,
         part.relation,
         part.threshold,
@@ -313,6 +323,7 @@ def _judge_part(part: Part, observations: dict[int, Observation]) -> PartJudgeme
         inferred.high,
         inferred.p,
         inferred.p_opposite,
+        1.0,
         inferred.method,
         tuple(values),
         tuple(values.values()),
@@ -321,10 +332,13 @@ def _judge_part(part: Part, observations: dict[int, Observation]) -> PartJudgeme
         None,
         all(observation.registered for observation in observations.values()),
     )
+
+
+def _decide(part: PartJudgement, p_against: float) -> PartJudgement:
     holds = None
-    if not judged.shortage:
-        holds = True if judged.p < LEVEL else False if judged.p_opposite < LEVEL else None
-    return PartJudgement(**{**judged.__dict__, "holds": holds})
+    if not part.shortage:
+        holds = True if part.p < LEVEL else False if p_against < LEVEL else None
+    return replace(part, p_against=p_against, holds=holds)
 
 
 def _infer(part: Part, values: list[float], censored: list[tuple[float, float]]) -> Inference:
@@ -345,6 +359,8 @@ def _side(part: Part, low: float, high: float) -> bool | None:
     if part.relation == "within":
         inside = -part.threshold < low and high < part.threshold
         return True if inside else False if low >= part.threshold or high <= -part.threshold else None
+    if low == high == part.threshold:
+        return None
     if part.relation == ">":
         return True if low > part.threshold else False if high <= part.threshold else None
     return True if high < part.threshold else False if low >= part.threshold else None

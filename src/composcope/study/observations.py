@@ -180,7 +180,7 @@ def to_data(observed: Observations) -> dict[str, Any]:
 
 
 def read_evidence(paths: Sequence[str | os.PathLike[str]]) -> Observations:
-    """The union of several evidence files of the same study, preset and settings."""
+    """The union of several evidence files of the same study, preset and settings; what several have is kept once."""
     files = [_read(Path(path)) for path in paths]
     first = files[0]
     for path, other in zip(paths, files, strict=True):
@@ -188,9 +188,8 @@ def read_evidence(paths: Sequence[str | os.PathLike[str]]) -> Observations:
             raise BadInput(
                 f"{str(path)!r} is evidence of {_about(other)}; {str(paths[0])!r} of {_about(first)}: judge them apart"
             )
-    return Observations(
-        first.study, first.preset, first.settings, tuple(o for file in files for o in file.observations)
-    )
+    union = dict.fromkeys(observation for file in files for observation in file.observations)
+    return Observations(first.study, first.preset, first.settings, tuple(union))
 
 
 def _about(observed: Observations) -> str:

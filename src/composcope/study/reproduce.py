@@ -19,12 +19,11 @@ from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.files import write_atomically
 from composcope.study.claim import Claim
-from composcope.study.evidence import RunCache
+from composcope.study.crew import draw_and_observe
 from composcope.study.ledger import Ledger, judge
-from composcope.study.observations import Observation, Observations, observe, to_data
+from composcope.study.observations import Observations, to_data
 from composcope.study.panel import RenderedPanel, redraw
 from composcope.study.preset import Preset
-from composcope.study.rendering import render_all
 from composcope.study.request import Request, Work, make_request, remaining_work, search_groups
 from composcope.study.study import Study, find_study
 
@@ -143,11 +142,15 @@ def draw(
     failures: Sequence[Outcome] = (),
 ) -> Reproduction:
     """Draw the figures of a request and judge its claims from what the store has."""
-    cache = RunCache(store)
-    panels = render_all(
-        request, cache, workers, plugins, lambda done, total: on_event(Progress("figures", done, total))
+    panels, observations = draw_and_observe(
+        request,
+        store,
+        workers,
+        plugins,
+        lambda done, total: on_event(Progress("figures", done, total)),
+        lambda done, total: on_event(Progress("claims", done, total)),
     )
-    observed = observe_claims(request, cache, on_event)
+    observed = Observations(request.study.name, request.preset.name, request.settings, observations)
     ledger = judge_observations(request.study, request.preset, observed, request.claims)
     return Reproduction(request, store, panels, ledger, observed, tuple(failures))
 
@@ -211,13 +214,22 @@ def _run_round(
     return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs, about, **engine)
 
 
-def observe_claims(request: Request, cache: RunCache, on_event: OnEvent = lambda event: None) -> Observations:
-    """The effects of every claim of the request, from what the store has."""
-    observations: list[Observation] = []
-    for done, claim in enumerate(request.claims):
-        observations += observe(claim, cache.gather(request.preset, request.plan(claim)))
-        on_event(Progress("claims", done + 1, len(request.claims)))
-    return Observations(request.study.name, request.preset.name, request.settings, tuple(observations))
+def observe_claims(
+    request: Request,
+    store: Store,
+    workers: int | None = None,
+    plugins: Sequence[Path] = (),
+    on_event: OnEvent = lambda event: None,
+) -> Observations:
+    """The effects of every claim of the request, from what the store has; no figure is drawn."""
+    _, observations = draw_and_observe(
+        replace(request, panels=()),
+        store,
+        workers,
+        plugins,
+        on_claim=lambda done, total: on_event(Progress("claims", done, total)),
+    )
+    return Observations(request.study.name, request.preset.name, request.settings, observations)
 
 
 def judge_observations(

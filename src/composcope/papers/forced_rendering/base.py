@@ -51,9 +51,10 @@ QUICK = Sizes(
     depth=3,
     sampling=Everything(),
     training=Training(steps=1500, batch=16),
-    # Rate codes learn slowly: at 3000 steps 0.14 to 0.28 of a blank image's error is left on seen images, at 4500
-    # 0.07 to 0.16, as in the authors' rate networks.
-    rate_training=Training(steps=4000, batch=16),
+    # Rate codes learn slowly. What is left of a blank image's error on seen images, seeds 0 to 2: at 4000 steps 0.10 to
+    # 0.16, at 5000 0.07 to 0.11; at depth 2, 0.18 to 0.28 and, at 6000, 0.09 to 0.18. In the authors' rate networks it
+    # is 0.13 to 0.17.
+    rate_training=Training(steps=5000, batch=16),
     seeds=(10, 11, 12, 13, 14),
     few=(10,),
 )

@@ -137,7 +137,7 @@ Scale = Literal["shared", "layer"]
 def draw_volumes(volumes: Volumes, scale: Scale = "shared") -> Figure:
     """A row per network, a column per layer with the image last; above a map its gap, exact and by differences.
 
-    - `scale`: "layer" colours each map by itself, as in the paper.
+    - `scale`: "layer" draws the maps as in the paper: by differences on the grid, and each coloured by itself.
     """
     networks = volumes.networks
     columns = max(len(network.layers) for network in networks)
@@ -159,7 +159,7 @@ def draw_volumes(volumes: Volumes, scale: Scale = "shared") -> Figure:
     else:
         values = ScalarMappable(Normalize(-3, 3), PER_LAYER)
         drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-3, 0, 3])
-        bar.set_xlabel(f"$\\log_{{10}} dv$ in standard deviations from its mean in the layer\n{ABOVE}")
+        bar.set_xlabel(f"$\\log_{{10}} dv$ by differences, in standard deviations from its mean in the layer\n{ABOVE}")
     return drawn.paper
 
 
@@ -173,7 +173,8 @@ def _draw_row(
 ) -> None:
     """One network's maps; layers are named where the row is headed or the row above does not have them."""
     both = zip(network.gaps[0].tolist(), network.grid_gaps[0].tolist(), strict=True)
-    for axes, layer, values, (gap, grid_gap) in zip(row, network.layers, network.maps, both, strict=True):
+    maps = network.maps if scale == "shared" else network.grid_maps
+    for axes, layer, values, (gap, grid_gap) in zip(row, network.layers, maps, both, strict=True):
         centre, half, colours = 0.0, SCALE, SIGNED
         if scale == "layer":
             # A flat map has no deviation; any width then gives one colour.

@@ -33,8 +33,8 @@ class VolumeMaps:
     """One network's volume element over (x, y), layer by layer.
 
     - `maps`: log10 dv minus its mean over seen points, for the smallest seed; volumes below `floor` count as `floor`.
-    - `gaps`: mean over held-out points minus that over seen ones, for every seed; `grid_gaps`: the same by differences
-      on the grid, as the authors take derivatives. `seen`: the means subtracted from the maps.
+    - `gaps`: mean over held-out points minus that over seen ones, for every seed. `grid_maps`, `grid_gaps`: the same by
+      differences on the grid, as the authors take derivatives. `seen`: the means subtracted from the maps.
     - `floored`: points below the floor, for the smallest seed. `method`: how the derivatives were taken.
     """
 
@@ -42,6 +42,7 @@ class VolumeMaps:
     label: str
     layers: tuple[str, ...]
     maps: Float[Tensor, "layers x y"]
+    grid_maps: Float[Tensor, "layers x y"]
     gaps: Curves
     grid_gaps: Curves
     seen: Float[Tensor, "layers"]
@@ -87,13 +88,14 @@ def volumes(evidence: Evidence) -> Volumes:
 
 
 def _volume_maps(key: Key, runs: Sequence[Run]) -> VolumeMaps:
-    first, factors = runs[0], runs[0].spec.task.factors
+    first = runs[0]
     shapes = [layer.geometry for layer in first.diagnosis.layers.values()]
     known = [shape for shape in shapes if shape is not None]
     return VolumeMaps(
         *group_and_label(key, first),
         tuple(first.diagnosis.layers),
-        torch.stack([on_grid(_relative_logs(shape, first.split.mask), factors) for shape in shapes]),
+        _maps(first, shapes),
+        _maps(first, [layer.differences for layer in first.diagnosis.layers.values()]),
         torch.stack([by_layer(run, volume_gap) for run in runs]),
         torch.stack([by_layer(run, grid_volume_gap) for run in runs]),
         torch.tensor([nan_if_none(shape.volumes.seen if shape else None) for shape in shapes], dtype=torch.float64),
@@ -102,6 +104,10 @@ def _volume_maps(key: Key, runs: Sequence[Run]) -> VolumeMaps:
         sum(shape.volumes.floored for shape in known),
         " and ".join(sorted({shape.method for shape in known})),
     )
+
+
+def _maps(run: Run, shapes: Sequence[Geometry | None]) -> Float[Tensor, "layers x y"]:
+    return torch.stack([on_grid(_relative_logs(shape, run.split.mask), run.spec.task.factors) for shape in shapes])
 
 
 def _relative_logs(shape: Geometry | None, heldout: Bool[Tensor, "points"]) -> Float[Tensor, "points"]:

@@ -1,5 +1,6 @@
 """Figures 2 and 10 to 14 at the tiny preset, and claims 4, 5, 6 and 18; what is read by layer is in test_layers.py."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -68,6 +69,7 @@ def test_the_number_above_a_volume_map_is_its_mean_in_the_hole(source, gather):
     for network in volumes(gather(source)).networks:
         assert torch.allclose(network.maps[:, network.heldout].mean(1), network.gaps[0])
         assert network.maps[:, ~network.heldout].mean(1).abs().max() < 1e-9
+        assert torch.allclose(network.grid_maps[:, network.heldout].mean(1), network.grid_gaps[0])
 
 
 def test_gallery_shows_held_out_points_of_the_first_seed(gather):
@@ -123,14 +125,22 @@ def test_figures_of_volumes_have_a_map_per_layer(name, gather):
     assert [title.splitlines()[-1] for title in titles(figure)] == gaps
 
 
-def test_claim_4_is_about_the_last_hidden_layer_of_each_code():
-    image = layer(0.0, 0.0, 0.5)
-    bump = layered_run(0, [layer(), layer(0.7, 0.4, 0.8), image], [layer(), layer(0.9, 0.9, 0.95), image])
-    rate = layered_run(0, [layer(), layer(0.9, 0.8, 0.9), image], [layer(), layer(1.0, 1.0, 1.0), image])
+def test_claim_4_is_about_the_hidden_layers_of_each_code():
+    image, same = layer(0.0, 0.0, 0.5), layer()
+    bump = layered_run(0, [same, same, layer(0.7, 0.4, 0.8), image], [same, same, layer(0.9, 0.9, 0.95), image])
+    rate = layered_run(0, [same, same, layer(0.9, 0.8, 0.9), image], [same, same, layer(1.0, 1.0, 1.0), image])
     values = [effect(4, part, {"bump": [bump], "rate": [rate]}) for part in range(10)]
     primary, secondary = values[:4], values[4:]
     assert [value for (value,) in primary] == pytest.approx([0.3, 0.1, 0.1, 0.05])  # differences: half of the fall
-    assert [value for (value,) in secondary] == pytest.approx([-1, 0.5, 0.15, -1, 0.2, 0.1])
+    trend = -(0.75**0.5)  # two equal ranks, then the lowest
+    assert [value for (value,) in secondary] == pytest.approx([trend, 0.5, 0.15, trend, 0.2, 0.1])
+
+
+def test_claim_4_does_not_count_the_step_from_the_input():
+    """There every network loses something, since the input has the highest score there can be."""
+    flat = layered_run(0, [layer(), layer(0.7, 0.4, 0.8), layer(0.7, 0.4, 0.8), layer()])
+    values = [effect(4, part, {"bump": [flat], "rate": [flat]}) for part in range(4)]
+    assert [value for (value,) in values] == [0, 0, 0, 0]
 
 
 def test_a_curve_with_a_gap_is_excluded_and_counted():
@@ -167,13 +177,15 @@ def test_claim_6_is_of_either_sign():
 def test_claim_18_compares_an_mlp_with_a_cnn_of_the_same_seed():
     cliff = [layer(), layer(), layer(score=0.8, inside=0.1), layer()]
     slope = [layer(), layer(score=0.75), layer(score=0.5, inside=10.0), layer()]
+    untrained = [layer(), layer(), layer(inside=2.0), layer()]
     runs = {
-        plan.judged(kind, code)(TINY): [layered_run(0, layers)]
+        plan.judged(kind, code)(TINY): [layered_run(0, layers, untrained)]
         for kind, layers in (("CNN", cliff), ("MLP", slope))
         for code in PAIR
     }
     assert [effect(18, part, runs)[0] for part in range(4)] == pytest.approx([1.0, -1.0, 0.15, 1.0])
-    assert [effect(18, part, runs)[0] for part in range(4, 8)] == pytest.approx([1.0, -1.0, 0.15, 1.0])
+    assert [effect(18, part, runs)[0] for part in range(4, 6)] == pytest.approx([1.0, math.log10(5)])
+    assert [effect(18, part, runs)[0] for part in range(6, 10)] == pytest.approx([1.0, -1.0, 0.15, 1.0])
 
 
 def test_claims_are_judged_from_the_store_and_say_nothing_without_runs(gather):

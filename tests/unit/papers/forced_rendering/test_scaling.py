@@ -161,7 +161,8 @@ def test_a_threshold_out_of_reach_is_marked_and_counted_by_its_bounds():
 def test_six_seeds_of_bounds_are_too_few_to_contradict_the_whole_statement():
     judgement = judged(CLAIM, made(law(5), counts=10))  # 2048, the largest count, is not enough at 32
     above = judgement.primary[1]
-    assert (above.method, above.holds) == ("sign test", False)
+    assert (above.method, above.holds) == ("sign test", None)
+    assert (above.p_opposite, above.p_against) == (1 / 64, 4 / 64)
     assert judgement.outcome == "undetermined"  # 1/64 times the four inequalities is above 0.025
 
 

@@ -7,9 +7,9 @@ from composcope.papers.forced_rendering.errors import EQUAL
 from composcope.papers.forced_rendering.similarity import plan
 from composcope.papers.forced_rendering.similarity.numbers import (
     DARK,
-    KINDS,
     OVERLAP,
     PEAK,
+    RAW,
     Peaks,
     blocks,
     contrast,
@@ -26,6 +26,7 @@ HALF = "a correlation of 0.7 is half of the variance"
 EMPTY = Excluded(f"no held-out image shares a pixel above {DARK} with a seen one")
 NO_CONTRAST = {
     OVERLAP: Excluded(f"no two images of one of the codes share a pixel above {DARK}"),
+    RAW: Excluded("the images of one of the codes have nothing in common"),
     "cosine": Excluded("the images of one of the codes have nothing in common"),
     "l2": Excluded("all images of one of the codes are the same"),
 }
@@ -206,16 +207,12 @@ CLAIMS = (
                 0.0,
                 EQUAL + "; the paper says stronger, not by how much",
             )
-            for kind in KINDS
-            if kind != OVERLAP
+            for kind in (RAW, "l2")
         ),
         secondary=(
-            Part(
-                f"the same of the {OVERLAP}",
-                more_blocks(OVERLAP),
-                ">",
-                0.0,
-                EQUAL,
+            *(
+                Part(f"the same of the {name}", more_blocks(kind), ">", 0.0, EQUAL)
+                for kind, name in (("cosine", "cosine of foregrounds"), (OVERLAP, OVERLAP))
             ),
             Part(
                 "share of the cosines' variance explained by which values two images share, the bump code's minus the "
@@ -228,10 +225,11 @@ CLAIMS = (
         ),
         note="Blocks are seen images with seen ones and held-out images with held-out ones, as outlined in the paper's "
         "figure. Contrast: (within - between) / (within + between), of the mean similarities; for distances with the "
-        "sign turned. Cosines are of foregrounds: those of the raw dark images, which the authors' code compares, are "
-        "all near 1. The overlap is a secondary part, since at this length of training few images have pixels above "
-        "its threshold. That part was changed after a look at results: a code without any overlap counted as having a "
-        "contrast of 0, and now excludes the seed.",
-        version=3,
+        "sign turned. The authors' code compares the raw dark images, whose cosines are all near 1; foregrounds are "
+        "ours, and were the primary measure before version 4. The overlap is a secondary part, since at this length of "
+        "training few images have pixels above its threshold; a code without any is excluded since version 3. Both "
+        "were changed after a look at results. At the authors' length of training the rate code has not learned what "
+        "it saw (seen MSE / blank MSE 0.5 to 0.7), the bump code has.",
+        version=4,
     ),
 )

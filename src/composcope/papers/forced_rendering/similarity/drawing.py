@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from composcope.papers.forced_rendering.drawing_plane import draw_dots
-from composcope.papers.forced_rendering.similarity.numbers import DARK, OVERLAP, HeldoutSimilarity, Matrices, Sums
+from composcope.papers.forced_rendering.similarity.numbers import DARK, OVERLAP, RAW, HeldoutSimilarity, Matrices, Sums
 from composcope.study.drawing import COLOURS, MARK, PAGE, figure, show_image
 
 SCORES = {
@@ -107,16 +107,18 @@ def _draw_slice(axes: Any, part: Tensor, top: float) -> Any:
 
 
 def draw_matrices(numbers: Matrices) -> Figure:
-    """A row per code: cosine, distance and overlap of all images, seen ones first."""
-    drawn = figure(PAGE, 2.2 * len(numbers.grams))
-    titles = {"cosine": "cosine similarity", "l2": "L2 distance", OVERLAP: OVERLAP}
+    """A row per code: cosines, distance and overlap of all images, seen ones first."""
+    drawn = figure(PAGE, 1.9 * len(numbers.grams))
+    titles = {RAW: "cosine", "cosine": "cosine of foregrounds", "l2": "L2 distance", OVERLAP: OVERLAP}
     grid = drawn.subplots(len(numbers.grams), len(titles), squeeze=False)
     for row, (code, grams) in zip(grid, numbers.grams.items(), strict=True):
         for axes, (kind, gram) in zip(row, grams.items(), strict=True):
             tops = [other[kind].max().item() for other in numbers.grams.values()]
-            top = 1.0 if kind == "cosine" else max(tops) or 1.0
+            top = 1.0 if "cosine" in kind else max(tops) or 1.0
+            # Those of dark images are all near 1.
+            bottom = min(other[kind].min().item() for other in numbers.grams.values()) if kind == RAW else 0.0
             shades = "cividis_r" if kind == "l2" else "cividis"  # bright is alike, in distances too
-            picture = axes.imshow(gram.numpy(), cmap=shades, vmin=0, vmax=top, aspect="auto")
+            picture = axes.imshow(gram.numpy(), cmap=shades, vmin=bottom, vmax=top, aspect="auto")
             score = next(row[f"contrast of blocks, {kind}"] for row in numbers.scores if row["code"] == code)
             _mark_blocks(axes, numbers.seen, len(gram))
             axes.set_title(f"{code} code: {titles[kind]}")

@@ -23,7 +23,8 @@ from composcope.tasks.base import Images
 
 DARK = 0.7
 OVERLAP = f"overlap above {DARK}"
-KINDS = ("cosine", "l2", OVERLAP)
+RAW = "cosine of raw images"
+KINDS = (RAW, "cosine", "l2", OVERLAP)
 """The paper's three matrices."""
 
 SHOWN = 3
@@ -252,7 +253,12 @@ def matrices(evidence: Evidence) -> Matrices:
 
 
 def gram_of(run: Run, kind: str) -> Float[Tensor, "n n"]:
-    """A matrix of the run: cosine, distance or soft overlap of foregrounds, or overlap as the authors count it."""
+    """A matrix of the run: cosine or distance of foregrounds, or the authors' cosine of raw images or overlap.
+
+    With dark bumps the background of an image is 1, so that the cosines of images are all near 1.
+    """
+    if kind == RAW:
+        return cosine_kernel(run.draw()[run.diagnosis.kernels.rows])
     return authors_overlap(run) if kind == OVERLAP else getattr(run.diagnosis.kernels, kind)
 
 

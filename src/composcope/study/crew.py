@@ -1,0 +1,117 @@
+"""The figures and claims of a request, in several processes where that saves time."""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from composcope.experiments.machine import using_threads
+from composcope.experiments.plugins import load_plugin
+from composcope.experiments.store import Store
+from composcope.study.claim import Claim
+from composcope.study.evidence import RunCache
+from composcope.study.observations import Observation, observe
+from composcope.study.panel import Panel, RenderedPanel, render
+from composcope.study.plan import specs_of
+from composcope.study.preset import Preset
+from composcope.study.request import Request
+from composcope.study.study import find_study, studies
+
+# Starting a process imports torch and matplotlib, which takes as long as a few figures or claims.
+FEWEST_FOR_PROCESSES = 8
+
+OnProgress = Callable[[int, int], None]
+
+
+def draw_and_observe(
+    request: Request,
+    store: Store,
+    workers: int | None = None,
+    plugins: Sequence[Path] = (),
+    on_figure: OnProgress = lambda done, total: None,
+    on_claim: OnProgress = lambda done, total: None,
+) -> tuple[tuple[RenderedPanel, ...], tuple[Observation, ...]]:
+    """Every figure of the request and the effects of every claim, both in its order, from what the store has."""
+    panels: dict[str, RenderedPanel] = {}
+    effects: dict[int, list[Observation]] = {}
+    for source, result in _results(request, store, workers, plugins):
+        if isinstance(result, RenderedPanel):
+            panels[result.name] = result
+            on_figure(len(panels), len(request.panels))
+        else:
+            assert isinstance(source, Claim)
+            effects[source.number] = result
+            on_claim(len(effects), len(request.claims))
+    observations = [observation for claim in request.claims for observation in effects[claim.number]]
+    return tuple(panels[panel.name] for panel in request.panels), tuple(observations)
+
+
+def _results(
+    request: Request, store: Store, workers: int | None, plugins: Sequence[Path]
+) -> Iterator[tuple[Panel | Claim, RenderedPanel | list[Observation]]]:
+    """Each figure and claim with its result, as they get done."""
+    sources = _sources(request)
+    crew = min(workers or os.cpu_count() or 1, len(sources))
+    # A process can only find a study by its name, so what is not registered is done here.
+    known = studies().get(request.study.name) is request.study
+    if crew == 1 or not known or _available(request, store) < FEWEST_FOR_PROCESSES:
+        cache = RunCache(store)
+        for source in sources:
+            yield source, _result(source, request, cache)
+        return
+    job = _Job(request.study.name, request.preset, request.settings, str(store.folder))
+    start = (job, [str(path) for path in plugins])
+    with ProcessPoolExecutor(crew, multiprocessing.get_context("spawn"), _start, start) as pool:
+        futures = {pool.submit(_do, _name(source)): source for source in sources}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+
+def _sources(request: Request) -> list[Panel | Claim]:
+    return [*request.panels, *request.claims]
+
+
+def _available(request: Request, store: Store) -> int:
+    """The number of figures and claims of which the store has a run."""
+    plans = (specs_of(request.plan(source)) for source in _sources(request))
+    return sum(any(store.has(run_id) for run_id in plan) for plan in plans)
+
+
+def _result(source: Panel | Claim, request: Request, cache: RunCache) -> RenderedPanel | list[Observation]:
+    if isinstance(source, Panel):
+        return render(source, request.preset, request.settings, cache)
+    return observe(source, cache.gather(request.preset, request.plan(source)))
+
+
+def _name(source: Panel | Claim) -> str | int:
+    """What finds the figure or claim in its study again."""
+    return source.name if isinstance(source, Panel) else source.number
+
+
+@dataclass(frozen=True)
+class _Job:
+    study: str
+    preset: Preset
+    settings: tuple[str, ...]
+    store: str
+
+
+_request: Request
+_cache: RunCache
+
+
+def _start(job: _Job, plugins: Sequence[str]) -> None:
+    global _request, _cache
+    for path in plugins:
+        load_plugin(path)
+    study = find_study(job.study)
+    _request = Request(study, job.preset, study.panels, study.claims, job.settings)
+    _cache = RunCache(Store(job.store))
+
+
+def _do(name: str | int) -> RenderedPanel | list[Observation]:
+    source = next(source for source in _sources(_request) if _name(source) == name)
+    with using_threads(1):
+        return _result(source, _request, _cache)
