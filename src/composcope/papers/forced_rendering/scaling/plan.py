@@ -92,7 +92,7 @@ def samplings(preset: Preset, size: int) -> dict[str, list[Sampling]]:
     """What is tried at a size, in ascending order: bumps from half the side to the cap, stripes up to all 2N."""
     return {
         "bumps": [Draws(count) for count in sizes_of(preset).counts if 2 * count >= size],
-        "stripes": [Stripes(stripes=2 * size // part) for part in (4, 2, 1)],
+        "stripes": [Stripes(stripes=2 * size // part) for part in (8, 4, 2, 1)],
     }
 
 
