@@ -35,7 +35,9 @@ SCALE = 1.0  # powers of ten to either side of no difference, the same in every 
 
 def draw_one_code(profiles: Profiles) -> Figure:
     """One code's networks over the layer's index; one axes per measure, the authors' first."""
-    measures, lines = profiles.measures, math.ceil((len(profiles.networks) + 2) / (2 * len(profiles.measures)))
+    measures = profiles.measures
+    columns = 5 * len(measures) // 2  # of the legend: as many labels as fit beside each other
+    lines = math.ceil((len(profiles.networks) + 2) / columns)
     drawn = figure(2.25 * len(measures), 2.2 + 0.14 * lines)
     drawn.suptitle(f"{profiles.groups[0]} code", x=0.01, ha="left", fontsize=8, fontweight="bold")
     grid = drawn.add_gridspec(2, len(measures), height_ratios=[1.9, 0.14 * lines])
@@ -44,7 +46,7 @@ def draw_one_code(profiles: Profiles) -> Figure:
         _draw_curves(axes, profiles.networks, measure)
         _finish(axes, profiles, measure)
         axes.set_title(LABELS[measure])
-    _draw_legend(drawn.add_subplot(grid[1, :]), axes, "upper center", 2 * len(measures))
+    _draw_legend(drawn.add_subplot(grid[1, :]), axes, "upper center", columns)
     return drawn
 
 
