@@ -28,6 +28,7 @@ LABELS = {
     "factorization, mean of ratios": "factorization, exact",
 }
 ABOVE = "(above each map: its mean in the outlined, held-out square; exact | by differences on the grid)"
+ABOVE_PER_LAYER = "(above each map: mean in the outlined square minus that on seen points; exact | by differences)"
 PER_LAYER = "Reds"
 SIGNED = "PRGn"  # purple where there is less volume than on seen points, green where there is more
 SCALE = 1.0  # powers of ten to either side of no difference, the same in every volume map
@@ -161,7 +162,8 @@ def draw_volumes(volumes: Volumes, scale: Scale = "shared") -> Figure:
     else:
         values = ScalarMappable(Normalize(-3, 3), PER_LAYER)
         drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-3, 0, 3])
-        bar.set_xlabel(f"$\\log_{{10}} dv$ by differences, in standard deviations from its mean in the layer\n{ABOVE}")
+        shown = "$\\log_{10} dv$ by differences, in standard deviations from its mean in the layer"
+        bar.set_xlabel(f"{shown}\n{ABOVE_PER_LAYER}")
     return drawn.paper
 
 
@@ -189,7 +191,9 @@ def _draw_row(
             vmax=centre + half,
             interpolation="nearest",
         )
-        outline(axes, network.heldout)
+        frame = outline(axes, network.heldout)
+        if scale == "layer":
+            frame.set_color("black")  # the usual colour cannot be told from the map's
         named = headed or layer not in layers_above  # then there is no map above that the name would cover
         gaps = f"{gap:+.2f} | {grid_gap:+.2f}"
         axes.set_title(f"{layer}\n{gaps}" if named else gaps, fontsize=6, pad=1.5)
