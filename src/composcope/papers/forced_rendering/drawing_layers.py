@@ -28,6 +28,7 @@ LABELS = {
     "factorization, mean of ratios": "factorization, exact",
 }
 ABOVE = "(above each map: its mean in the outlined, held-out square; exact | by differences on the grid)"
+ABOVE_PER_LAYER = "(above each map: mean in the outlined square minus that on seen points; exact | by differences)"
 PER_LAYER = "Reds"
 SIGNED = "PRGn"  # purple where there is less volume than on seen points, green where there is more
 SCALE = 1.0  # powers of ten to either side of no difference, the same in every volume map
@@ -35,7 +36,9 @@ SCALE = 1.0  # powers of ten to either side of no difference, the same in every 
 
 def draw_one_code(profiles: Profiles) -> Figure:
     """One code's networks over the layer's index; one axes per measure, the authors' first."""
-    measures, lines = profiles.measures, math.ceil((len(profiles.networks) + 2) / (2 * len(profiles.measures)))
+    measures = profiles.measures
+    columns = 5 * len(measures) // 2  # of the legend: as many labels as fit beside each other
+    lines = math.ceil((len(profiles.networks) + 2) / columns)
     drawn = figure(2.25 * len(measures), 2.2 + 0.14 * lines)
     drawn.suptitle(f"{profiles.groups[0]} code", x=0.01, ha="left", fontsize=8, fontweight="bold")
     grid = drawn.add_gridspec(2, len(measures), height_ratios=[1.9, 0.14 * lines])
@@ -44,7 +47,7 @@ def draw_one_code(profiles: Profiles) -> Figure:
         _draw_curves(axes, profiles.networks, measure)
         _finish(axes, profiles, measure)
         axes.set_title(LABELS[measure])
-    _draw_legend(drawn.add_subplot(grid[1, :]), axes, "upper center", 2 * len(measures))
+    _draw_legend(drawn.add_subplot(grid[1, :]), axes, "upper center", columns)
     return drawn
 
 
@@ -159,7 +162,8 @@ def draw_volumes(volumes: Volumes, scale: Scale = "shared") -> Figure:
     else:
         values = ScalarMappable(Normalize(-3, 3), PER_LAYER)
         drawn.paper.colorbar(values, bar, orientation="horizontal", extend="both", ticks=[-3, 0, 3])
-        bar.set_xlabel(f"$\\log_{{10}} dv$ by differences, in standard deviations from its mean in the layer\n{ABOVE}")
+        shown = "$\\log_{10} dv$ by differences, in standard deviations from its mean in the layer"
+        bar.set_xlabel(f"{shown}\n{ABOVE_PER_LAYER}")
     return drawn.paper
 
 
@@ -187,7 +191,9 @@ def _draw_row(
             vmax=centre + half,
             interpolation="nearest",
         )
-        outline(axes, network.heldout)
+        frame = outline(axes, network.heldout)
+        if scale == "layer":
+            frame.set_color("black")  # the usual colour cannot be told from the map's
         named = headed or layer not in layers_above  # then there is no map above that the name would cover
         gaps = f"{gap:+.2f} | {grid_gap:+.2f}"
         axes.set_title(f"{layer}\n{gaps}" if named else gaps, fontsize=6, pad=1.5)

@@ -105,11 +105,12 @@ def test_large_matrices_are_drawn_at_every_second_x_and_y(bump, monkeypatch):
 def test_figure_8_shows_all_matrices_and_where_held_out_points_begin(gather):
     matrices = numbers.matrices(gather(plan.short))
     figure = drawn(PANEL["8"], matrices)
-    axes = titled(figure, "rate code: L2 distance")
+    above, first, axes = figure.axes[2], figure.axes[4], figure.axes[6]  # a row per code, four matrices in each
+    assert (above.get_title(), first.get_ylabel()) == ("L2 distance", "rate code")
     assert np.array_equal(axes.images[0].get_array(), matrices.grams["rate"]["l2"])
     assert [(patch.get_x(), patch.get_width()) for patch in axes.patches] == [(-0.5, 48), (47.5, 16)]
     score = next(row["contrast of blocks, l2"] for row in matrices.scores if row["code"] == "rate")
-    assert axes.get_xlabel() == f"contrast of blocks {score:.3f}"
+    assert axes.get_xlabel() == f"contrast {score:.2g}"
 
 
 def test_effects_are_one_per_seed_and_none_without_runs(gather):

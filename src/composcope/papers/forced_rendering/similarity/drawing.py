@@ -109,9 +109,12 @@ def _draw_slice(axes: Any, part: Tensor, top: float) -> Any:
 def draw_matrices(numbers: Matrices) -> Figure:
     """A row per code: cosines, distance and overlap of all images, seen ones first."""
     drawn = figure(PAGE, 1.9 * len(numbers.grams))
-    titles = {RAW: "cosine", "cosine": "cosine of foregrounds", "l2": "L2 distance", OVERLAP: OVERLAP}
+    titles = {RAW: RAW, "cosine": "cosine of foregrounds", "l2": "L2 distance", OVERLAP: OVERLAP}
     grid = drawn.subplots(len(numbers.grams), len(titles), squeeze=False)
+    for axes, title in zip(grid[0], titles.values(), strict=True):
+        axes.set_title(title, fontsize=7.5)
     for row, (code, grams) in zip(grid, numbers.grams.items(), strict=True):
+        row[0].set_ylabel(f"{code} code", fontweight="bold")
         for axes, (kind, gram) in zip(row, grams.items(), strict=True):
             tops = [other[kind].max().item() for other in numbers.grams.values()]
             top = 1.0 if "cosine" in kind else max(tops) or 1.0
@@ -121,19 +124,19 @@ def draw_matrices(numbers: Matrices) -> Figure:
             picture = axes.imshow(gram.numpy(), cmap=shades, vmin=bottom, vmax=top, aspect="auto")
             score = next(row[f"contrast of blocks, {kind}"] for row in numbers.scores if row["code"] == code)
             _mark_blocks(axes, numbers.seen, len(gram))
-            axes.set_title(f"{code} code: {titles[kind]}")
             if not gram.any():
-                _say_empty(axes)
+                middle = numbers.seen / len(gram) / 2
+                _say_empty(axes, (middle, 1 - middle))  # inside the block of seen images, beside its outline
                 continue
-            drawn.colorbar(picture, ax=axes, pad=0.02)
-            axes.set_xlabel("" if score is None else f"contrast of blocks {score:.3f}")
+            drawn.colorbar(picture, ax=axes, pad=0.02).ax.tick_params(labelsize=6)
+            axes.set_xlabel("" if score is None else f"contrast {score:.2g}", fontsize=7)
     return drawn
 
 
-def _say_empty(axes: Any) -> None:
-    """In the middle of a matrix of zeros, why it is one."""
-    words = f"empty: no two images share a\npixel with a foreground above {DARK:g}"
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="white", fontsize=6.5)
+def _say_empty(axes: Any, at: tuple[float, float] = (0.5, 0.5)) -> None:
+    """In a matrix of zeros, by default in its middle, why it is one."""
+    words = f"empty:\nno two images\nshare a pixel\nwith foreground\nabove {DARK:g}"
+    axes.text(*at, words, transform=axes.transAxes, ha="center", va="center", color="white", fontsize=6)
 
 
 def _mark_blocks(axes: Any, seen: int, points: int) -> None:
