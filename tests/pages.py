@@ -107,6 +107,7 @@ def part(outcome, values, **changes):
         high=high,
         p=0.01,
         p_opposite=0.99,
+        p_against=0.99,
         method="t-test",
         seeds=tuple(range(len(values))),
         values=tuple(values),
