@@ -28,9 +28,11 @@ class Entropy(EmbeddingPenalty):
     weight: Weight = 0.1
 
     def loss(self, module: nn.Module, batch: Batch | None = None) -> Float[Tensor, ""]:
-        # entr(p) = -p ln p is 0 at p = 0, where the product would give NaN.
         weights = torch.cat([embedding.weight for embedding in embeddings_of(module)])
-        return self.weight * torch.special.entr(_energy_shares(weights)).sum()
+        shares = _energy_shares(weights)
+        # -p ln p and its gradient by lambda are 0 at lambda = 0, where a weight does land once in some ten thousand
+        # steps. There ln p is infinite, and would make the gradient NaN; 1 has no entropy either.
+        return self.weight * torch.special.entr(torch.where(shares > 0, shares, 1.0)).sum()
 
 
 @register("variance")
