@@ -135,7 +135,7 @@ def draw_matrices(numbers: Matrices) -> Figure:
 
 def _say_empty(axes: Any, at: tuple[float, float] = (0.5, 0.5)) -> None:
     """In a matrix of zeros, by default in its middle, why it is one."""
-    words = f"empty:\nno two images\nshare a pixel\nwith foreground\nabove {DARK:g}"
+    words = f"empty:\nno two\nimages share\na foreground\nabove {DARK:g}"
     axes.text(*at, words, transform=axes.transAxes, ha="center", va="center", color="white", fontsize=6)
 
 
