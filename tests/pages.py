@@ -8,7 +8,8 @@ from composcope.experiments.doing import run
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.study import drawing
-from composcope.study.ledger import Judgement, Ledger, PartJudgement
+from composcope.study.judging import Judgement, PartJudgement
+from composcope.study.ledger import Ledger
 from composcope.study.observations import Observations
 from composcope.study.panel import Panel, RenderedPanel
 from composcope.study.reproduce import Reproduction

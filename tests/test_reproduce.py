@@ -11,7 +11,7 @@ import composcope as cs
 from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.study.evidence import RunCache
-from composcope.study.ledger import judge
+from composcope.study.judging import judge
 from composcope.study.observations import Observations, observe, read_evidence
 from composcope.study.panel import render
 from composcope.study.plan import specs_of, varied
@@ -69,11 +69,11 @@ def test_claims_need_no_run_that_figures_do_not(preset):
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
-def test_a_claim_without_runs_is_undetermined(claim, store):
+def test_a_claim_without_runs_is_called_so(claim, store):
     evidence = RunCache(store).gather(TINY, claim.plan(TINY))
     judgement = judge(claim, Observations(STUDY.name, TINY.name, (), tuple(observe(claim, evidence))), TINY)
     if not all(part.exact for part in claim.parts):
-        assert judgement.outcome == "undetermined"
+        assert judgement.outcome == "not run"
         assert all(part.values == () for part in judgement.parts)
 
 
@@ -227,6 +227,12 @@ def test_a_figure_can_be_varied(folder, composcope):
     runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
     assert len(runs) == 1  # without their penalties the four are the same run
     assert runs[0].task.sigma == 2
+
+
+def test_seeds_can_be_named_so_that_another_machine_adds_some(folder, composcope):
+    arguments = ("reproduce", "3d", "--preset", "tiny", "--store", folder, "--out", folder.parent / "o")
+    assert composcope(*arguments, "--seeds", "15-16").code == 0
+    assert {cs.Store(folder).spec(run_id).seed for run_id in cs.Store(folder).run_ids()} == {15, 16}
 
 
 def test_one_penalty_can_be_varied(folder, composcope):

@@ -52,7 +52,9 @@ PresetOption = Annotated[
         help="Size of the runs, by default the study's first preset. quick: minutes; paper: the authors' sizes."
     ),
 ]
-SeedsOption = Annotated[int | None, typer.Option(min=1, max=1000, help="Use this many seeds in every experiment.")]
+SeedsOption = Annotated[
+    str | None, typer.Option(help="Use this many seeds in every experiment, or these: 15-19, for example.")
+]
 FiguresArgument = Annotated[
     list[str] | None, typer.Argument(help="Figures by name: 1b, or 3 for 3a to 3d; all by default.")
 ]
@@ -134,7 +136,7 @@ def reproduce(
         return
     check_engine(dask, gather, resource)
     target, part = Store(store), shard_of(shard)
-    options: dict[str, Any] = {"preset": preset, "seeds": seeds, "settings": set_ or []}
+    options: dict[str, Any] = {"preset": preset, "seeds": _seeds(seeds), "settings": set_ or []}
     if dry_run:
         _print_dry_run(study, figures or [], target, workers, kernels, options)
         return
@@ -199,7 +201,7 @@ def claims(
         known = find_study(study or observed.study)
         ledger = judge_observations(known, known.preset(observed.preset), observed)
     else:
-        request = make_request(find_study(study), (), preset, seeds)
+        request = make_request(find_study(study), (), preset, _seeds(seeds))
         with _EventPrinter() as printer:
             observed = observe_claims(request, Store(store), plugins=plugin or [], on_event=printer)
         ledger = judge_observations(request.study, request.preset, observed, request.claims)
@@ -228,7 +230,7 @@ def report(
     load_plugins(plugin)
     with _EventPrinter() as printer:
         reproduction = reproduce_study(
-            study, preset=preset, seeds=seeds, store=store, train=False, plugins=plugin or [], on_event=printer
+            study, preset=preset, seeds=_seeds(seeds), store=store, train=False, plugins=plugin or [], on_event=printer
         )
     with progress_bar("report") as advance:
         print(f"report: {write_report(reproduction, out, advance)}")
@@ -301,6 +303,12 @@ class _EventPrinter:
             for outcome in failures:
                 print(f"error: {shown(outcome.failure)}", file=sys.stderr)
             print(f"{len(event.outcomes) - len(failures)} runs done, {len(failures)} failed")
+
+
+def _seeds(text: str | None) -> int | range | None:
+    from composcope.study.preset import read_seeds
+
+    return None if text is None else read_seeds(text)
 
 
 def _print_plan(event: "Planned", workers: int | None) -> None:

@@ -23,7 +23,8 @@ from composcope.report.diagnosis_page import DRAWN, shares
 from composcope.report.explorer import explorer_data
 from composcope.report.page import render, write_page
 from composcope.report.runs import RunRow, missing_row, run_row, short_row
-from composcope.study.ledger import Judgement, Ledger, PartJudgement
+from composcope.study.judging import Judgement, PartJudgement
+from composcope.study.ledger import Ledger
 from composcope.study.panel import RenderedPanel
 from composcope.study.reproduce import Reproduction
 from composcope.study.request import Request
@@ -204,7 +205,7 @@ def command(panel: RenderedPanel, request: Request, store: Store) -> str:
     words = ["composcope", "reproduce", panel.name]
     words += [] if request.study.name == DEFAULT else ["--study", request.study.name]
     words += ["--preset", request.preset.name]
-    words += [] if request.preset.seeds is None else ["--seeds", str(len(request.preset.seeds))]
+    words += ["--seeds", seeds] if (seeds := request.preset.seeds_text()) else []
     for setting in request.settings:
         words += ["--set", setting]
     return shlex.join([*words, "--store", str(store.folder)])

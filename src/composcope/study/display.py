@@ -1,7 +1,8 @@
 """A ledger in a notebook."""
 
 from composcope.display import block, folded, line, table
-from composcope.study.ledger import Judgement, Ledger
+from composcope.study.judging import Judgement
+from composcope.study.ledger import Ledger
 
 
 def ledger_html(ledger: Ledger) -> str:

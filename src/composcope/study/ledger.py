@@ -1,107 +1,16 @@
-"""How claims are judged: from observations, one per seed, to outcomes."""
+"""All claims of a study with their outcomes, as tables, text and data."""
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from composcope.study.claim import Bounds, Claim, Excluded, Part
-from composcope.study.observations import Observation, Observations
-from composcope.study.preset import AUTHORS_SETTING, Preset
-from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
+from composcope.study.judging import NO_RUN, NOT_RUN, Judgement, PartJudgement
+from composcope.study.preset import Preset
+from composcope.study.statistics import LEVEL
 
 if TYPE_CHECKING:
     from composcope.study.drawing import Axes
-
-FEWEST_SEEDS, FEWEST_VALUES = 5, 3  # seeds tried, excluded ones included; seeds with a value or bounds
-NO_RUN = "no eligible run"
-UNDETERMINED = "undetermined"
-
-
-@dataclass(frozen=True)
-class PartJudgement:
-    """The result for one inequality.
-
-    - `effect`, `low`, `high`: the mean effect and its 95 % t-interval; `p`, `p_opposite`: one-sided p-values of the
-      claimed side and of the other; `p_against`: the latter after Holm's correction over the primary statement, which
-      is what can contradict it (of a secondary part, uncorrected); `method`: which test.
-    - `values`: by seed, in the order of `seeds`; `censored`: seeds of which only bounds are known; `excluded`: seeds
-      that cannot answer, with the reason.
-    - `holds`: True, False, or None if undetermined. `registered`: whether the part was registered before its runs.
-    """
-
-    measure: str
-    relation: str
-    threshold: float
-    reason: str
-    effect: float | None
-    low: float | None
-    high: float | None
-    p: float
-    p_opposite: float
-    p_against: float
-    method: str
-    seeds: tuple[int, ...]
-    values: tuple[float, ...]
-    censored: dict[int, tuple[float, float]]
-    excluded: dict[int, str]
-    holds: bool | None
-    registered: bool
-
-    @property
-    def claimed(self) -> str:
-        return f"within ±{self.threshold:g}" if self.relation == "within" else f"{self.relation} {self.threshold:g}"
-
-    @property
-    def outcome(self) -> str:
-        return {True: "holds", False: "does not hold", None: UNDETERMINED}[self.holds]
-
-    @property
-    def count(self) -> int:
-        """Seeds with a value or bounds."""
-        return len(self.values) + len(self.censored)
-
-    @property
-    def shortage(self) -> str:
-        """Why there are too few seeds for an outcome; empty if there are enough, or none was tried."""
-        tried = self.count + len(self.excluded)
-        if self.method == "definition" or not tried:
-            return ""
-        if tried < FEWEST_SEEDS:
-            return f"{_seeds(tried)}; {FEWEST_SEEDS} are needed"
-        return "" if self.count >= FEWEST_VALUES else f"{_seeds(self.count)} with a value; {FEWEST_VALUES} are needed"
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A claim's outcome and its parts.
-
-    - `label`: what the runs can show. `outcome`: "reproduced", "not reproduced" or "undetermined" at the authors'
-      setting; elsewhere "seen at 16x16" and the like, since only the authors' setting can contradict the claim.
-    - `holds`: the primary statement: True, False or None. `qualification`: which secondary parts do not hold.
-    """
-
-    number: int
-    version: int
-    statement: str
-    source: str
-    figures: tuple[str, ...]
-    label: str
-    outcome: str
-    holds: bool | None
-    qualification: str
-    note: str
-    seeds: int
-    primary: tuple[PartJudgement, ...]
-    secondary: tuple[PartJudgement, ...]
-
-    @property
-    def parts(self) -> tuple[PartJudgement, ...]:
-        return (*self.primary, *self.secondary)
-
-    @property
-    def summary(self) -> str:
-        return "; ".join(_summary(part) for part in self.primary)
 
 
 @dataclass(frozen=True)
@@ -118,9 +27,9 @@ class Ledger:
         return f"Ledger({self.study!r}, preset {self.preset.name!r}, {self.summary()})"
 
     def counts(self) -> dict[str, int]:
-        """How many claims have each outcome: what holds first, undetermined last."""
+        """How many claims have each outcome: what holds first, what was not run last."""
         order = {True: 0, False: 1, None: 2}
-        ranked = sorted(self.judgements, key=lambda judgement: (order[judgement.holds], judgement.outcome))
+        ranked = sorted(self.judgements, key=lambda j: (order[j.holds], j.outcome == NOT_RUN, j.outcome))
         return dict(Counter(judgement.outcome for judgement in ranked))
 
     def summary(self) -> str:
@@ -234,10 +143,6 @@ def _claim_lines(judgement: Judgement) -> list[str]:
     return [*lines, "", judgement.note] if judgement.note else lines
 
 
-def _seeds(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"
-
-
 def _shortage_text(part: PartJudgement) -> str:
     return f" ({part.shortage})" if part.shortage else ""
 
@@ -251,121 +156,6 @@ def _seeds_text(part: PartJudgement) -> str:
     return f"{part.count}" + (f" ({'; '.join(extra)})" if extra else "")
 
 
-def judge(claim: Claim, observed: Observations, preset: Preset) -> Judgement:
-    """The primary statement decides: it holds if every inequality does, it does not if one clearly does not.
-
-    Holds: every p < 0.025, an intersection-union test, which needs no correction. Does not hold: some opposite
-    p < 0.025 after Holm's correction over the statement's inequalities. Otherwise, and with too few seeds, it is
-    undetermined.
-    """
-    measured = [_measure_part(part, observed.of(claim, part.measure)) for part in claim.primary]
-    against = holm([1.0 if part.shortage else part.p_opposite for part in measured])
-    primary = [_decide(part, p_against) for part, p_against in zip(measured, against, strict=True)]
-    secondary = [_measure_part(part, observed.of(claim, part.measure)) for part in claim.secondary]
-    secondary = [_decide(part, part.p_opposite) for part in secondary]
-    holds: bool | None = None
-    if primary and all(part.holds for part in primary):
-        holds = True
-    elif any(part.holds is False for part in primary):
-        holds = False
-    label = "this variant" if observed.settings else preset.label_of(claim.number)
-    return Judgement(
-        claim.number,
-        claim.version,
-        claim.statement,
-        claim.source,
-        claim.figures,
-        label,
-        outcome_text(holds, label),
-        holds,
-        _qualification(holds, secondary),
-        claim.note,
-        min((part.count for part in primary), default=0),
-        tuple(primary),
-        tuple(secondary),
-    )
-
-
-def outcome_text(holds: bool | None, label: str) -> str:
-    """The outcome in words: only runs at the authors' setting can contradict a claim.
-
-    >>> outcome_text(False, "16x16"), outcome_text(True, AUTHORS_SETTING)
-    ('not seen at 16x16', 'reproduced')
-    """
-    if holds is None:
-        return UNDETERMINED
-    if label == AUTHORS_SETTING:
-        return "reproduced" if holds else "not reproduced"
-    return f"{'seen' if holds else 'not seen'} at {label}"
-
-
-def _qualification(holds: bool | None, secondary: list[PartJudgement]) -> str:
-    failing = [part.measure for part in secondary if part.holds is False]
-    if not failing:
-        return ""
-    these = "Holds as stated, but these" if holds else "These"
-    return f"{these} secondary parts do not hold: {'; '.join(failing)}."
-
-
-def _measure_part(part: Part, observations: dict[int, Observation]) -> PartJudgement:
-    """What the observations say of one inequality, before it is decided."""
-    values = {s: o.value for s, o in observations.items() if isinstance(o.value, float)}
-    censored = {s: (o.value.low, o.value.high) for s, o in observations.items() if isinstance(o.value, Bounds)}
-    excluded = {s: o.value.reason for s, o in observations.items() if isinstance(o.value, Excluded)}
-    inferred = _infer(part, list(values.values()), list(censored.values()))
-    return PartJudgement(
-        part.measure,
-        part.relation,
-        part.threshold,
-        part.reason,
-        inferred.mean,
-        inferred.low,
-        inferred.high,
-        inferred.p,
-        inferred.p_opposite,
-        1.0,
-        inferred.method,
-        tuple(values),
-        tuple(values.values()),
-        censored,
-        excluded,
-        None,
-        all(observation.registered for observation in observations.values()),
-    )
-
-
-def _decide(part: PartJudgement, p_against: float) -> PartJudgement:
-    holds = None
-    if not part.shortage:
-        holds = True if part.p < LEVEL else False if p_against < LEVEL else None
-    return replace(part, p_against=p_against, holds=holds)
-
-
-def _infer(part: Part, values: list[float], censored: list[tuple[float, float]]) -> Inference:
-    """A t-test or an equivalence test; a sign test as soon as one seed is only known by its bounds."""
-    if not censored:
-        return infer(values, part.relation, part.threshold, part.exact)
-    sides = [_side(part, value, value) for value in values] + [_side(part, *bounds) for bounds in censored]
-    # A seed whose bounds straddle the threshold counts against both sides.
-    unknown = sides.count(None)
-    p, _ = sign_test(sides.count(True), sides.count(False) + unknown)
-    opposite, _ = sign_test(sides.count(False), sides.count(True) + unknown)
-    known = [(value, value) for value in values] + censored
-    return Inference(certain_median(known), None, None, p, opposite, "sign test")
-
-
-def _side(part: Part, low: float, high: float) -> bool | None:
-    """Whether the effect is on the claimed side; None if its bounds do not tell."""
-    if part.relation == "within":
-        inside = -part.threshold < low and high < part.threshold
-        return True if inside else False if low >= part.threshold or high <= -part.threshold else None
-    if low == high == part.threshold:
-        return None
-    if part.relation == ">":
-        return True if low > part.threshold else False if high <= part.threshold else None
-    return True if high < part.threshold else False if low >= part.threshold else None
-
-
 def _finite(data: Any) -> Any:
     """Plain data for JSON, which has no infinity: an open bound becomes None."""
     if isinstance(data, dict):
@@ -377,10 +167,3 @@ def _finite(data: Any) -> Any:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
-
-
-def _summary(part: PartJudgement) -> str:
-    if part.effect is None:
-        return f"{part.measure}: {NO_RUN}"
-    spread = "" if part.low is None else f" [{part.low:.3g}, {part.high:.3g}]"
-    return f"{part.measure}: {part.effect:.3g}{spread}, claimed {part.claimed}, p {part.p:.2g}"

@@ -20,7 +20,8 @@ from composcope.experiments.store import Store
 from composcope.files import write_atomically
 from composcope.study.claim import Claim
 from composcope.study.crew import draw_and_observe
-from composcope.study.ledger import Ledger, judge
+from composcope.study.judging import judge
+from composcope.study.ledger import Ledger
 from composcope.study.observations import Observations, to_data
 from composcope.study.panel import RenderedPanel, redraw
 from composcope.study.preset import Preset
@@ -109,7 +110,7 @@ def reproduce(
     preset: str | None = None,
     *,
     store: Store | str | os.PathLike[str] = "runs",
-    seeds: int | None = None,
+    seeds: int | range | None = None,
     settings: Sequence[str] = (),
     train: bool = True,
     workers: int | None = None,
@@ -122,7 +123,8 @@ def reproduce(
 
     - `study`: a name (see `composcope studies`) or a `Study`; by default the built-in paper.
     - `figures`: by name, "3" for all of 3a to 3d; all by default. `preset`: by name, the study's first by default.
-    - `seeds`: this many seeds in every experiment. `settings`: `["task.sigma=2"]` changes every run of the figures.
+    - `seeds`: this many seeds in every experiment, or these, as in `range(15, 20)`. `settings`: `["task.sigma=2"]`
+      changes every run of the figures.
     - `train`: False draws and judges from what the store has. `workers`: processes, one per core by default.
     - `on_event`: called with `Planned`, `Progress` and `RoundFinished` values.
     - `engine`: `executor`, `gather`, `resources` and `time_limit` as in `cs.run_all`.

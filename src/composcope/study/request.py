@@ -33,7 +33,7 @@ def make_request(
     study: Study,
     figures: Sequence[str] = (),
     preset: str | None = None,
-    seeds: int | None = None,
+    seeds: int | range | None = None,
     settings: Sequence[str] = (),
 ) -> Request:
     """All claims if no figure is named, otherwise those that the runs of the named figures can settle."""
@@ -42,7 +42,7 @@ def make_request(
             f"--set {settings[0]!r}: name the figures whose runs it changes, as in `composcope reproduce 3d`"
         )
     size = study.preset(preset)
-    size = size.with_seeds(seeds) if seeds else size
+    size = size if seeds is None else size.with_seeds(seeds)
     panels = tuple(study.select(figures))
     if not figures:
         return Request(study, size, panels, study.claims, tuple(settings))

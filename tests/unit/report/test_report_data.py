@@ -307,6 +307,8 @@ def test_the_command_makes_the_figure_again(store):
     assert command(made.panels[0], made.request, cs.Store("a b")).endswith("reproduce 1b --preset tiny --store 'a b'")
     varied = replace(made.request, preset=TINY.with_seeds(5), settings=("decoder.depth=3",))
     assert "--preset tiny --seeds 5 --set decoder.depth=3" in command(made.panels[0], varied, store)
+    further = replace(made.request, preset=TINY.with_seeds(range(15, 20)))
+    assert "--preset tiny --seeds 15-19" in command(made.panels[0], further, store)
     other = replace(made.request, study=replace(STUDY, name="mine"))
     assert "reproduce 1b --study mine --preset tiny" in command(made.panels[0], other, store)
 

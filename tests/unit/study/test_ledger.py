@@ -11,7 +11,8 @@ from composcope.experiments.doing import run
 from composcope.experiments.measure_files import DIAGNOSIS_VERSION
 from composcope.study.claim import UNDEFINED, Bounds, Claim, Excluded, Part
 from composcope.study.evidence import Evidence
-from composcope.study.ledger import Ledger, judge
+from composcope.study.judging import judge
+from composcope.study.ledger import Ledger
 from composcope.study.observations import Observation, Observations, observe, read_evidence, to_data
 from composcope.study.preset import AUTHORS_SETTING, Preset
 from composcope.study.reproduce import write_ledger
@@ -47,7 +48,7 @@ def judged(each, settings=()):
         ("<", YES, "not reproduced"),
         ("<", NO, "reproduced"),
         (">", YES[:2], "undetermined"),
-        (">", [], "undetermined"),
+        (">", [], "not run"),
         (">", YES[:4], "undetermined"),
         (">", [1.0] * 5, "undetermined"),
         ("<", [1.0] * 5, "undetermined"),
@@ -119,7 +120,7 @@ def test_excluded_seeds_are_counted_with_their_reason():
         (3, 2, "reproduced", ""),
         (2, 3, "undetermined", "2 seeds with a value; 3 are needed"),
         (0, 5, "undetermined", "0 seeds with a value; 3 are needed"),
-        (0, 0, "undetermined", ""),
+        (0, 0, "not run", ""),
     ],
 )
 def test_five_seeds_and_three_values_are_needed(values, excluded, outcome, shortage):
@@ -154,8 +155,8 @@ def test_what_follows_from_definitions_needs_no_seeds():
 
 def test_counts_and_expected_false_calls():
     made = ledger(judged(claim(part(YES))), judged(claim(part(NO), number=2)), judged(claim(part([]), number=3)))
-    assert made.counts() == {"reproduced": 1, "not seen at 16x16": 1, "undetermined": 1}
-    assert made.summary() == "3 claims: 1 reproduced, 1 not seen at 16x16, 1 undetermined"
+    assert made.counts() == {"reproduced": 1, "not seen at 16x16": 1, "not run": 1}
+    assert made.summary() == "3 claims: 1 reproduced, 1 not seen at 16x16, 1 not run"
     assert "about 0.1 false calls" in made.expected_false_calls
 
 
@@ -173,7 +174,7 @@ def test_the_page_has_every_part():
 
 def test_old_versions_of_a_claim_are_not_mixed_in():
     old, new = claim(part(NO, measure="m"), version=1), claim(part(YES, measure="m"), version=2)
-    assert judge(new, observed(old), FULL).outcome == "undetermined"
+    assert judge(new, observed(old), FULL).outcome == "not run"
     assert judge(new, observed(old, new), FULL).outcome == "reproduced"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 import composcope as cs
 from composcope.study.plan import label_of, specs_of, varied
+from composcope.study.preset import read_seeds
 from composcope.study.request import make_request, remaining_work
 from composcope.study.study import find_study
 
@@ -45,6 +46,23 @@ def test_the_first_preset_is_the_default():
 def test_seeds_of_the_preset_win_over_the_experiments():
     assert study().preset().seeds_or((0, 1, 2)) == (0, 1, 2)
     assert study().preset().with_seeds(2).seeds_or((5, 6, 7)) == (0, 1)
+    assert study().preset().with_seeds(range(15, 18)).seeds_or((5, 6, 7)) == (15, 16, 17)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("many", "'many': write how many seeds, as in 5, or the first and the last, as in 15-19"),
+        ("-3", "'-3': write how many"),
+        ("3-", "'3-': write how many"),
+        ("0", "'0': that is 0 seeds; use 1 to 1000"),
+        ("19-15", "'19-15': that is 0 seeds"),
+        ("0-1000", "'0-1000': that is 1001 seeds"),
+    ],
+)
+def test_seeds_that_cannot_be_used(text, message):
+    with pytest.raises(cs.BadInput, match=message):
+        read_seeds(text)
 
 
 def test_figures_are_selected_by_name_and_by_number():

@@ -2,7 +2,7 @@
 
 from composcope.study.claim import Claim, Value
 from composcope.study.evidence import Evidence
-from composcope.study.ledger import Judgement, judge
+from composcope.study.judging import Judgement, judge
 from composcope.study.observations import Observation, Observations
 from composcope.study.preset import AUTHORS_SETTING, Preset
 

@@ -17,7 +17,7 @@ from composcope.papers.forced_rendering.drawing_plane import LEAST, MOST
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.study.claim import Excluded
 from composcope.study.drawing import COLOURS, MARK
-from composcope.study.ledger import judge
+from composcope.study.judging import judge
 from composcope.study.observations import Observations, observe
 
 from .made import drawn, made, made_run, outlines, titled, titles

@@ -16,7 +16,7 @@ from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.volumes import volumes
 from composcope.study.claim import UNDEFINED
 from composcope.study.drawing import MARK
-from composcope.study.ledger import judge
+from composcope.study.judging import judge
 from composcope.study.observations import Observations, observe
 from composcope.study.plan import Key, specs_of
 from composcope.tasks.bump import BumpTask
