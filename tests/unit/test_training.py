@@ -354,12 +354,15 @@ def test_bad_field_is_named(field, value):
         cs.Training(**{field: value})
 
 
-def test_update_is_pytorchs_to_the_last_bit():
+@pytest.mark.parametrize(
+    ("dtype", "fused"), [(torch.float32, True), (torch.float64, True), (torch.complex64, False)], ids=str
+)
+def test_update_is_pytorchs_to_the_last_bit(dtype, fused):
     torch.manual_seed(0)
-    ours = [nn.Parameter(torch.randn(5, 3)), nn.Parameter(torch.randn(4)), nn.Parameter(torch.randn(2))]
+    ours = [nn.Parameter(torch.randn(shape, dtype=dtype)) for shape in ((5, 3), (4,), (2,))]
     theirs = [nn.Parameter(parameter.detach().clone()) for parameter in ours]
     optimizer = AdamW(ours, weight_decay=0.01)
-    reference = torch.optim.AdamW(theirs, lr=1e-3, weight_decay=0.01, fused=True)
+    reference = torch.optim.AdamW(theirs, lr=1e-3, weight_decay=0.01, fused=fused)
     for step in range(5):
         for mine, other in zip(ours, theirs, strict=True):
             mine.grad = torch.randn_like(mine)

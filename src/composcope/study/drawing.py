@@ -3,12 +3,13 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes as Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
@@ -17,6 +18,7 @@ MARK = "#D55E00"  # vermilion of the Okabe-Ito palette: what is withheld
 # The rest of the palette, in the order in which lines take it; a code keeps its colour in every figure.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
+DPI = 200
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -26,7 +28,6 @@ STYLE: dict[Any, Any] = {
     "ytick.labelsize": 7,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "savefig.dpi": 200,
     "pdf.fonttype": 42,
     "svg.hashsalt": "composcope",
 }
@@ -46,16 +47,20 @@ def figure(width: float, height: float) -> Figure:
     return empty
 
 
-def as_bytes(drawn: Figure, kind: str) -> bytes:
-    """The figure as the contents of a PNG or PDF file. The layout, which takes most of the time, is computed once."""
-    # Dates and versions would make the bytes differ from run to run.
-    metadata: dict[str, Any] = {"CreationDate": None, "ModDate": None} if kind == "pdf" else {"Software": None}
+def as_bytes(drawn: Figure, kind: Literal["png", "pdf"]) -> bytes:
+    """The figure as the contents of a file. The layout, which takes most of the time, is computed once."""
     content = io.BytesIO()
-    if drawn.get_layout_engine() is not None:
-        drawn.draw_without_rendering()
+    layout = drawn.get_layout_engine()
+    if layout is not None:
+        layout.execute(drawn)
         drawn.set_layout_engine("none")
         _settle(drawn)
-    drawn.savefig(content, format=kind, metadata=metadata)
+    drawn.set_dpi(DPI)
+    # `savefig` would draw everything twice. Dates and versions would make the bytes differ from run to run.
+    if kind == "pdf":
+        FigureCanvasPdf(drawn).print_pdf(content, metadata={"CreationDate": None, "ModDate": None})
+    else:
+        FigureCanvasAgg(drawn).print_png(content, metadata={"Software": None})
     return content.getvalue()
 
 

@@ -104,7 +104,7 @@ def redraw(
         figure = (draw or panel.draw)(numbers)
         drawing.stamp(figure, text)
         width, height = figure.get_size_inches()
-        png, pdf = (drawing.as_bytes(figure, kind) for kind in ("png", "pdf"))
+        png, pdf = drawing.as_bytes(figure, "png"), drawing.as_bytes(figure, "pdf")
     about = (panel.name, panel.title, panel.see, panel.no_claim, run_ids)
     return RenderedPanel(*about, numbers.table(), png, pdf, (float(width), float(height)), content)
 
