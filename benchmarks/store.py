@@ -25,7 +25,7 @@ import tomli_w
 from timing import machine
 
 import composcope as cs
-from composcope.experiments.cache import cache_folder
+from composcope.user_cache import cache_folder
 
 COMMAND = "import sys; from composcope.cli import main; main(sys.argv[1:])"
 FRAME = "import sys; from composcope import Store; print(len(Store(sys.argv[1]).frame()))"
@@ -117,8 +117,7 @@ def in_folder(work: Callable[[Path], Any]) -> Any:
 
 
 def remembered() -> list[Path]:
-    folders = [cache_folder(name) for name in ("stores", "sweeps")]
-    return [path for folder in folders if folder is not None for path in folder.iterdir()]
+    return [path for name in ("stores", "sweeps") for path in cache_folder(name).iterdir()]
 
 
 def main() -> None:

@@ -277,7 +277,8 @@ class AdamW:
         self.weight_decay, self.clip = weight_decay, clip
         # One fused update instead of several small ones, where every parameter allows it; directly where all are alike.
         self.fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in self.parameters)
-        self.direct = all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self.parameters)
+        alike = all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self.parameters)
+        self.direct = alike and hasattr(torch, "_fused_adamw_")
         self.means = [torch.zeros_like(p) for p in self.parameters]
         self.squares = [torch.zeros_like(p) for p in self.parameters]
         self.updates = [0] * len(self.parameters)

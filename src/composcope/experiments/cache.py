@@ -1,40 +1,18 @@
-"""What is remembered between commands only to save time, in the user's cache folder.
-
-It is kept there rather than in a store: there it works for stores that cannot be written, needs no locks across a
-network, and never comes from a stranger.
-"""
+"""What the runs of a store and the ids of a sweep are remembered by, in the user's cache folder."""
 
 import contextlib
 import os
-import sys
-import time
 from functools import cache
 from pathlib import Path
 
-UNUSED_DAYS = 90
+from composcope.user_cache import cache_folder
 
 
-def cache_folder(name: str) -> Path | None:
-    """The user's own folder of this name; None if there is none that only the user can write to."""
-    try:
-        home = Path.home()
-        around = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or around) / "composcope" / name
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.lstat()
-    except (OSError, RuntimeError):
-        return None
-    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-        return None
-    return folder
-
-
-def remove_unused(folder: Path) -> None:
-    """Remove files that nothing was written to for months."""
+def folder_or_none(name: str) -> Path | None:
+    """The user's own cache folder of this name; None if there is none that only the user can write to."""
     with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if path.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
-                path.unlink(missing_ok=True)
+        return cache_folder(name)
+    return None
 
 
 @cache

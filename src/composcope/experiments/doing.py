@@ -76,7 +76,8 @@ def run_with_lease(
         if store.has(spec.run_id):
             return load(store, spec.run_id)
         store.prepare(spec.run_id)
-    provenance = {**provenance_of(device, threads), "split": str(spec.certificate), **(about or {})}
+    with using(kernels):
+        provenance = {**provenance_of(device, threads), "split": str(spec.certificate), **(about or {})}
     log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()

@@ -80,8 +80,9 @@ def run_all(
     store.prepare()
     executor, gather = engine.get("executor"), engine.get("gather", False)
     resources = engine.get("resources") or Resources()
-    if kernels == "auto":
-        status()  # compiles once; otherwise every worker would
+    # Compiles once, or finds out that it cannot; otherwise every worker here would.
+    if kernels == "auto" and not status().available and executor is None:
+        kernels = "torch"
     ordered = sorted(specs, key=lambda spec: -costs[spec.run_id]) if costs else specs
     todo = {spec.run_id: spec for spec in ordered if missing(spec, store, diagnosed)}
     if not todo:

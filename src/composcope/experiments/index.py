@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from composcope.experiments.cache import cache_folder, package_code, remove_unused
+from composcope.experiments.cache import folder_or_none, package_code
 from composcope.experiments.records import Record, Signature
+from composcope.user_cache import remove_unused
 
 # Reading fewer runs takes a fraction of a second.
 FEWEST_RUNS = 200
@@ -47,7 +48,7 @@ class Index:
     @classmethod
     def of(cls, store: Path, runs: int) -> Self | None:
         """The index of a store; None for a store with few runs, or if the user has no folder for caches."""
-        folder = cache_folder("stores")
+        folder = folder_or_none("stores")
         if runs < FEWEST_RUNS or folder is None:
             return None
         name = hashlib.sha256(f"{os.path.realpath(store)}\n{package_code()}".encode()).hexdigest()[:24]

@@ -14,7 +14,7 @@ import torch
 
 import composcope
 from composcope.errors import BadInput
-from composcope.fastconv import status
+from composcope.fastconv import mode, status
 
 
 def provenance_of(device: str, threads: int) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def provenance_of(device: str, threads: int) -> dict[str, Any]:
         "platform": platform.platform(),
         "cpu": cpu_model(),
         "processor": torch.backends.cpu.get_cpu_capability(),
-        "lanes": status().lanes,
+        "lanes": 0 if mode() == "torch" else status().lanes,  # which would compile
         "cores": os.cpu_count(),
         "threads": threads,
         "device": device,

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from composcope.experiments.cache import cache_folder, package_code, remove_unused
+from composcope.experiments.cache import folder_or_none, package_code
 from composcope.experiments.plugins import GROUP
 from composcope.files import write_atomically
+from composcope.user_cache import remove_unused
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class SweepMemory:
             content = self.sweep.read_bytes()
         except OSError:
             return None
-        folder = cache_folder("sweeps")
+        folder = folder_or_none("sweeps")
         if folder is None or b"file" in content or entry_points(group=GROUP):
             return None
         known_by = hashlib.sha256(content).hexdigest(), list(self.only), package_code()

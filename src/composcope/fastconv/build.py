@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+
+from composcope.user_cache import cache_folder, is_private, remove_unused
 
 logger = logging.getLogger("composcope.fastconv")
 
@@ -49,11 +50,10 @@ def load() -> ctypes.CDLL:
     """The compiled kernels, from the cache or built now."""
     try:
         target_flags()  # refuses a processor before anything is written
-        return declare(ctypes.CDLL(str(compiled(private_folder()))))
+        return declare(ctypes.CDLL(str(compiled(cache_folder("fastconv")))))
     except BuildError:
         raise
-    # RuntimeError: Python finds no home folder.
-    except (OSError, ValueError, subprocess.SubprocessError, AttributeError, RuntimeError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError, AttributeError) as error:
         raise BuildError(str(error)) from error
 
 
@@ -102,25 +102,7 @@ def _is_own_file(path: Path) -> bool:
         status = path.lstat()
     except FileNotFoundError:
         return False
-    return stat.S_ISREG(status.st_mode) and _is_private(status)
-
-
-def _is_private(status: os.stat_result) -> bool:
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022
-
-
-def private_folder() -> Path:
-    """The folder compiled kernels live in; nobody but the user may write there, since its files are executed."""
-    if named := os.environ.get("COMPOSCOPE_CACHE"):
-        folder = Path(named) / "fastconv"
-    elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Caches" / "composcope" / "fastconv"
-    else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "fastconv"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_private(folder.stat()):
-        raise BuildError(f"{folder} is not private to this user")
-    return folder
+    return stat.S_ISREG(status.st_mode) and is_private(status)
 
 
 def fingerprint() -> str:
@@ -160,26 +142,34 @@ def compiler() -> list[str]:
     if named := os.environ.get("CXX"):
         return shlex.split(named)
     for name in ("c++", "g++", "clang++"):
-        if found := shutil.which(name):
+        if (found := shutil.which(name)) and not _only_offers_to_install(found):
             return [found]
     raise BuildError("no C++ compiler on PATH (install g++ or clang, or name one in CXX)")
 
 
-def compile_to(path: Path, flags: Sequence[str] = ()) -> None:
+def _only_offers_to_install(file: str) -> bool:
+    """Whether it is the stand-in that macOS has for a compiler: without the command line tools it opens a dialog."""
+    if sys.platform != "darwin" or not file.startswith("/usr/bin/"):
+        return False
+    return subprocess.run(["xcode-select", "--print-path"], capture_output=True).returncode != 0
+
+
+def compile_to(path: Path) -> None:
     """Compile beside the target and rename, so that processes building at once never see half a file."""
     here = Path(__file__).parent
     start = time.perf_counter()
+    remove_unused(path.parent)
     handle, made = tempfile.mkstemp(prefix="building-", suffix=".so", dir=path.parent)
     os.close(handle)
+    seal = Path(f"{made}.sha256")
     try:
-        command = [*compiler(), *FLAGS, *target_flags(), *flags, *(str(here / name) for name in SOURCES), "-o", made]
+        command = [*compiler(), *FLAGS, *target_flags(), *(str(here / name) for name in SOURCES), "-o", made]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["no message"]
             raise BuildError(f"the compiler failed: {next((x for x in lines if 'error' in x), lines[-1])}")
         try_out(Path(made))
         os.chmod(made, 0o700)
-        seal = Path(f"{made}.sha256")
         seal.write_text(hashlib.sha256(Path(made).read_bytes()).hexdigest())
         os.chmod(seal, 0o600)
         _remove_what_is_in_the_way(path, path.with_suffix(".sha256"))
@@ -187,18 +177,17 @@ def compile_to(path: Path, flags: Sequence[str] = ()) -> None:
         os.replace(seal, path.with_suffix(".sha256"))
     finally:
         Path(made).unlink(missing_ok=True)
+        seal.unlink(missing_ok=True)
     logger.info("compiled the convolution kernels in %.1f s: %s", time.perf_counter() - start, path)
 
 
 def try_out(path: Path) -> None:
-    """Load the compiled file in another process, which may crash; BuildError if the kernels in it do not answer."""
-    trial = "import ctypes, sys; sys.exit(0 if 1 <= ctypes.CDLL(sys.argv[1]).composcope_lanes() <= 64 else 1)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", trial, str(path)], capture_output=True, text=True, timeout=TRIAL_TIMEOUT
-    )
+    """Compute a few known numbers in another process, which may crash; BuildError if the kernels do not give them."""
+    command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("trial.py")), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TRIAL_TIMEOUT)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"the process that loaded it ended with {done.returncode}"]
-        raise BuildError(f"the compiler reported success, but what it made cannot be loaded: {lines[-1]}")
+        raise BuildError(f"the compiler reported success, but what it made cannot be used: {lines[-1]}")
 
 
 def _remove_what_is_in_the_way(*paths: Path) -> None:

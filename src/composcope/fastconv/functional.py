@@ -200,7 +200,10 @@ def _prepared(kernel: str, step: str, *sizes: int) -> tuple[Any, Any, int]:
 
 
 def _scratch(size: int) -> Tensor:
-    """The thread's working memory: a few megabytes, kept, since fresh pages cost more than the transforms in them."""
+    """The thread's working memory, as much as its largest layer needs (a few megabytes for 64 channels, 300 for 512).
+
+    It is kept, since fresh pages cost more than the transforms in them.
+    """
     if (kept := getattr(_local, "scratch", None)) is None or kept.shape[0] < size:
         _local.scratch = kept = torch.empty(size, dtype=torch.float32)
     return kept

@@ -9,16 +9,19 @@ from torch.nn import functional as F
 from composcope.fastconv import state
 from composcope.fastconv.functional import is_plain
 
+FEWEST = 2**15  # numbers, below which the calling of more operations costs more than they save
+
 
 class PReLU(nn.PReLU):
-    """``nn.PReLU()``, faster in training for more than some 30,000 numbers; values are PyTorch's to the last bit."""
+    """``nn.PReLU()``, faster in training for tens of thousands of numbers; values are PyTorch's to the last bit."""
 
     def __init__(self) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
         """max(x, 0) + slope * min(x, 0)."""
-        if self.training and state.mode() != "torch" and torch.is_grad_enabled() and is_plain(input, self.weight):
+        learns = self.training and torch.is_grad_enabled() and state.mode() != "torch"
+        if learns and is_plain(input, self.weight) and input.numel() >= FEWEST:
             y: Tensor = _PReLU.apply(input, self.weight)
             return y
         return super().forward(input)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -46,6 +47,17 @@ def test_a_sweep_on_two_workers(tmp_path):
         cs.run(spec, alone)
         assert weights_of(alone, spec.run_id) == weights_of(store, spec.run_id)
     assert not multiprocessing.active_children()
+
+
+def test_without_kernels_no_worker_tries_to_compile_them(tiny_spec, store, tmp_path, monkeypatch):
+    log = tmp_path / "calls"
+    script = f"echo called >> {log}; exit 1"
+    monkeypatch.setenv("CXX", shlex.join(["sh", "-c", script]))
+    monkeypatch.setenv("COMPOSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("composcope.fastconv.state._loaded", None)
+    specs = [replace(tiny_spec, decoder=cs.CNN(depth=1, width=16), seed=seed) for seed in (0, 1)]
+    assert not [outcome.failure for outcome in cs.run_all(specs, store, workers=2) if outcome.failure]
+    assert log.read_text().splitlines() in (["called"], [])  # [] on a processor without kernels
 
 
 def test_a_killed_workers_run_is_done_by_another(tiny_spec, store):

@@ -8,7 +8,8 @@ import pytest
 
 import composcope as cs
 from composcope.experiments import index as index_room
-from composcope.experiments.index import Index, cache_folder
+from composcope.experiments.cache import folder_or_none
+from composcope.experiments.index import Index
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_without_a_folder_of_ones_own_there_is_no_index(trouble, runs, store, ca
     else:
         cache.mkdir(parents=True, exist_ok=True)
         cache.chmod(0o777)
-    assert cache_folder("stores") is None
+    assert folder_or_none("stores") is None
     assert len(store.records()) == 3
 
 

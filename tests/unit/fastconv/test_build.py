@@ -12,6 +12,7 @@ import pytest
 
 from composcope import fastconv
 from composcope.fastconv import build
+from composcope.user_cache import cache_folder
 
 needs_kernels = pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
 
@@ -44,7 +45,7 @@ def outcome(process: "subprocess.Popen[str]") -> tuple[str, list[str]]:
 @pytest.mark.slow
 def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
     # a compiler that writes slowly what this process has compiled already
-    compiled = build.compiled(build.private_folder())
+    compiled = build.compiled(cache_folder("fastconv"))
     slow = 'while [ "$1" != -o ]; do shift; done; head -c 5000 "$0" > "$2"; sleep 1; cat "$0" > "$2"'
     compiler = shlex.join(["sh", "-c", slow, str(compiled)])
     both = [start(tmp_path, CXX=compiler), start(tmp_path, CXX=compiler)]
@@ -104,6 +105,56 @@ def test_a_library_that_crashes_when_it_is_loaded(tmp_path):
         build.try_out(library)
 
 
+WRONG = """
+long composcope_lanes(void) { return LANES; }
+long composcope_winograd_scratch(const long* shape) { return 1; }
+void composcope_winograd_forward() {}
+void composcope_winograd_backward() { BACKWARD; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("lanes", "backward", "message"),
+    [
+        (2, "", "it has 2 lanes"),
+        (8, "", "winograd kernels give wrong numbers"),
+        (8, "__builtin_trap()", "ended with -"),
+        (8, "for (;;) {}", "timed out"),
+    ],
+    ids=["lanes", "numbers", "crash", "hang"],
+)
+def test_a_library_whose_kernels_are_wrong(lanes, backward, message, tmp_path, monkeypatch):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    monkeypatch.setattr(build, "TRIAL_TIMEOUT", 2)
+    source, library = tmp_path / "wrong.c", tmp_path / "wrong.so"
+    source.write_text(WRONG.replace("LANES", str(lanes)).replace("BACKWARD", backward))
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", library, source], check=True)
+    with pytest.raises((build.BuildError, subprocess.TimeoutExpired), match=message):
+        build.try_out(library)
+
+
+@pytest.mark.parametrize(("answer", "found"), [(0, True), (2, False)])
+def test_the_stand_in_for_a_compiler_on_macos_is_not_called(answer, found, monkeypatch):
+    asked = []
+
+    def run(command, **options):
+        asked.append(command)
+        return subprocess.CompletedProcess(command, answer)
+
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("subprocess.run", run)
+    if found:
+        assert build.compiler() == ["/usr/bin/c++"]
+    else:
+        with pytest.raises(build.BuildError, match=r"no C\+\+ compiler"):
+            build.compiler()
+    assert asked[0] == ["xcode-select", "--print-path"]
+
+
 def test_no_home(monkeypatch):
     def no_home():
         raise RuntimeError("Could not determine home directory.")
@@ -145,8 +196,8 @@ def test_folder_others_may_write_to_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("COMPOSCOPE_CACHE", str(tmp_path))
     (tmp_path / "fastconv").mkdir()
     (tmp_path / "fastconv").chmod(0o777)
-    with pytest.raises(build.BuildError, match="not private"):
-        build.private_folder()
+    with pytest.raises(build.BuildError, match="not private" if fastconv.status().available else ""):
+        build.load()
 
 
 def test_fingerprint_follows_source_flags_and_processor(monkeypatch):
@@ -177,7 +228,7 @@ def test_compiler_fingerprint_follows_command_and_file(tmp_path, monkeypatch):
 
 @needs_kernels
 def test_without_a_compiler_the_kernels_of_any_are_taken(tmp_path, monkeypatch):
-    made = build.compiled(build.private_folder())
+    made = build.compiled(cache_folder("fastconv"))
     older, newer = (tmp_path / f"fastconv-{build.fingerprint()}-{name}.so" for name in ("older", "newer"))
     for path, time in ((older, 1), (newer, 2)):
         for suffix in (".so", ".sha256"):
@@ -195,7 +246,7 @@ def test_without_a_compiler_the_kernels_of_any_are_taken(tmp_path, monkeypatch):
 
 @needs_kernels
 def test_another_compiler_compiles_again(tmp_path, monkeypatch):
-    made = build.compiled(build.private_folder())
+    made = build.compiled(cache_folder("fastconv"))
     for name in ("one", "other"):
         script = f'while [ "$1" != -o ]; do shift; done; cat "$0" > "$2" # {name}'
         monkeypatch.setenv("CXX", shlex.join(["sh", "-c", script, str(made)]))

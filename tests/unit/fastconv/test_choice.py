@@ -198,6 +198,14 @@ def test_rule_leaves_to_pytorch_what_would_not_pay(lanes):
     assert best_kernel("conv3x3", 1, 2, 2, 8, 8, lanes) is None  # too few values
 
 
+def test_rule_takes_the_kernel_for_all_doublings_of_few_channels():
+    for size in (3, 5, 6):
+        assert best_kernel("upsample2x", 16, 16, 16, size, size, 8) == "winograd"
+        assert best_kernel("upsample2x", 16, 24, 24, size, size, 8) is None
+        assert best_kernel("upsample2x", 16, 16, 16, size, size, 16) is None
+    assert best_kernel("upsample2x", 16, 16, 16, 2, 2, 8) is None  # not measured
+
+
 def test_rule_depends_on_lanes():
     quick = ("upsample2x", 16, 24, 24, 8, 8)  # 24 channels are 3 vectors of 8, and would be padded to 2 of 16
     assert best_kernel(*quick, 8) == "winograd"

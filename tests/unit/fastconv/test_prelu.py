@@ -9,6 +9,11 @@ from composcope.fastconv import PReLU
 from composcope.fastconv import prelu as module_under_test
 
 
+@pytest.fixture(autouse=True)
+def small_tensors_too(monkeypatch):
+    monkeypatch.setattr(module_under_test, "FEWEST", 1)
+
+
 def pair() -> tuple[PReLU, nn.PReLU]:
     ours, theirs = PReLU(), nn.PReLU()
     ours.load_state_dict(theirs.state_dict())
@@ -72,3 +77,12 @@ def test_derivatives_along_the_input_are_pytorchs():
         torch.testing.assert_close(
             torch.func.jvp(layer, (x,), (direction,)), torch.func.jvp(theirs, (x,), (direction,))
         )
+
+
+def test_small_tensors_are_left_to_pytorch(counted, monkeypatch):
+    monkeypatch.setattr(module_under_test, "FEWEST", 4 * numbers().numel())
+    layer = PReLU()
+    layer(numbers())
+    assert not counted
+    layer(torch.cat([numbers()] * 4))
+    assert len(counted) == 1
