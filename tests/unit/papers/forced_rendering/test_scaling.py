@@ -170,7 +170,7 @@ def test_no_evidence_has_no_effect():
     evidence = made(lambda cell, seed: None)
     for part in CLAIM.parts:
         assert part.effect(evidence) == {}
-    assert judged(CLAIM, evidence).outcome == "undetermined"
+    assert judged(CLAIM, evidence).outcome == "not run"
 
 
 def test_a_search_does_not_look_beyond_a_missing_cell():
