@@ -52,6 +52,7 @@ SURFACE = {
         "--kernels",
         "--redraw",
         "--style",
+        "--join",
         "--preset",
         "--seeds",
         "--workers",

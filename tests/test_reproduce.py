@@ -3,22 +3,27 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import composcope as cs
+from composcope.errors import BadInput
 from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.study import STUDY
-from composcope.study.evidence import RunCache
+from composcope.study.evidence import Evidence, RunCache
+from composcope.study.joining import can_join, join_files
 from composcope.study.judging import judge
+from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
 from composcope.study.observations import Observations, observe, read_evidence
-from composcope.study.panel import render
-from composcope.study.plan import specs_of, varied
+from composcope.study.panel import count_seeds, describe, render
+from composcope.study.plan import label_of, specs_of, varied
 from composcope.study.reproduce import write_figure
 from composcope.study.request import make_request, remaining_work
 
 CATALOGUE = {panel.name: panel for panel in STUDY.panels}
+JOINABLE = {name: panel for name, panel in CATALOGUE.items() if can_join(panel)}
 CLAIMS = STUDY.claims
 
 PANELS = [f"1{letter}" for letter in "abcde"] + [f"2{letter}" for letter in "abcdef"]
@@ -149,6 +154,113 @@ def test_figures_are_drawn_again_from_their_numbers(reproduced, composcope_once,
     assert result.out.startswith("4 figures")
     for path in (tmp_path / "figures").glob("*.png"):
         assert path.read_bytes() == (out / "figures" / path.name).read_bytes()
+
+
+def machine(panel, evidence, keep):
+    """The file of numbers of a machine that has those runs of which `keep(key, run)` is true, as it is read again."""
+    kept = Evidence(TINY, {key: [run for run in runs if keep(key, run)] for key, runs in evidence.items()})
+    lacking = tuple(label_of(key) for key, runs in kept.items() if not runs)
+    file = NumbersFile(panel.numbers(kept), describe(kept), count_seeds(map(len, kept.values())), lacking)
+    return unpack_numbers(pack_numbers(file), panel.numbers)
+
+
+def gathered(name, store):
+    return RunCache(store).gather(TINY, CATALOGUE[name].plan(TINY))
+
+
+def same(one, other):
+    return pack_numbers(one) == pack_numbers(other)
+
+
+@pytest.mark.parametrize("name", JOINABLE)
+def test_seeds_of_two_machines_give_the_figure_of_one(name, reproduced):
+    _, store, out = reproduced
+    panel, evidence = CATALOGUE[name], gathered(name, store)
+    whole = unpack_numbers((out / "numbers" / f"figure_{name}.npz").read_bytes(), panel.numbers)
+    a, b = (machine(panel, evidence, lambda key, run, seed=seed: run.spec.seed == seed) for seed in (0, 1))
+    assert same(join_files(panel, a, b), whole)
+    assert same(join_files(panel, b, a), whole)
+    assert same(join_files(panel, join_files(panel, a, b), b), whole)
+    assert not same(a, whole)
+
+
+@pytest.mark.parametrize("name", [name for name, panel in JOINABLE.items() if panel.partial])
+def test_kinds_of_run_of_two_machines_give_the_figure_of_one(name, reproduced):
+    _, store, out = reproduced
+    panel, evidence = CATALOGUE[name], gathered(name, store)
+    keys = list(evidence)
+    if len(keys) == 1:
+        return  # nothing to divide
+    whole = unpack_numbers((out / "numbers" / f"figure_{name}.npz").read_bytes(), panel.numbers)
+    a, b = (machine(panel, evidence, lambda key, run, odd=odd: keys.index(key) % 2 == odd) for odd in (0, 1))
+    assert a.lacking == tuple(map(label_of, keys[1::2]))
+    assert same(join_files(panel, a, b), whole)
+    assert same(join_files(panel, b, a), whole)
+
+
+def test_where_two_machines_have_a_seed_the_first_counts(reproduced):
+    _, store, _ = reproduced
+    panel = CATALOGUE["2a"]
+    mine = machine(panel, gathered("2a", store), lambda key, run: True)
+    networks = [replace(n, trained={name: c + 1 for name, c in n.trained.items()}) for n in mine.numbers.networks]
+    theirs = replace(mine, numbers=replace(mine.numbers, networks=tuple(networks)))
+    assert same(join_files(panel, mine, theirs), mine)
+    assert same(join_files(panel, theirs, mine), theirs)
+
+
+def test_what_cannot_be_joined_is_refused(reproduced):
+    _, store, _ = reproduced
+    panel = CATALOGUE["2a"]
+    file = machine(panel, gathered("2a", store), lambda key, run: True)
+    with pytest.raises(BadInput, match=r"numbers of 'preset tiny: 8 x 8' cannot be joined with those of 'preset quick"):
+        join_files(panel, file, replace(file, about="preset quick: 16 x 16"))
+    older = tuple(replace(network, seeds=()) for network in file.numbers.networks)
+    with pytest.raises(BadInput, match="an older composcope"):
+        join_files(panel, file, replace(file, numbers=replace(file.numbers, networks=older)))
+
+
+def test_a_figure_is_drawn_from_what_there_is_and_says_what_is_not(reproduced, composcope_once, tmp_path):
+    _, store, _ = reproduced
+    plan = CATALOGUE["2d"].plan(TINY)
+    first, *rest = plan
+    for spec in plan[first]:
+        shutil.copytree(store.folder / spec.run_id, tmp_path / "runs" / spec.run_id)
+    shutil.copy(store.folder / "store.json", tmp_path / "runs")
+    result = composcope_once(
+        *("reproduce", "2d", "--preset", "tiny", "--no-train"),
+        *("--store", tmp_path / "runs", "--out", tmp_path / "out"),
+    )
+    lacking = "; ".join(map(label_of, rest))
+    assert f"figure 2d: drawn from what there is; no runs yet: {lacking}" in result.out
+    content = (tmp_path / "out" / "numbers" / "figure_2d.npz").read_bytes()
+    file = unpack_numbers(content, CATALOGUE["2d"].numbers)
+    assert [network.label for network in file.numbers.networks] == [first.label_in_group]
+    assert file.caption.endswith(f"; no runs yet: {lacking}")
+
+
+def test_numbers_of_two_folders_are_joined(reproduced, composcope_once, tmp_path):
+    _, store, out = reproduced
+    names = ("2d", "3d", "3a")
+    for name in names:
+        panel, evidence = CATALOGUE[name], gathered(name, store)
+        for seed in (0, 1):
+            path = tmp_path / str(seed) / "numbers" / f"figure_{name}.npz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = machine(panel, evidence, lambda key, run, seed=seed: run.spec.seed == seed)
+            path.write_bytes(pack_numbers(file))
+    result = composcope_once("reproduce", "--redraw", "--out", tmp_path / "0", "--join", tmp_path / "1")
+    assert result.code == 0, result.err
+    assert "figure 3a: its numbers cannot be joined" in result.out
+    for name in ("2d", "3d"):
+        assert (tmp_path / "0" / "tables" / f"figure_{name}.csv").read_bytes() == (
+            out / "tables" / f"figure_{name}.csv"
+        ).read_bytes()
+        drawn = tmp_path / "0" / "figures" / f"figure_{name}.png"
+        assert drawn.read_bytes() == (out / "figures" / drawn.name).read_bytes()
+    assert "--join needs --redraw" in composcope_once("reproduce", "--join", tmp_path).err
+    nothing = composcope_once("reproduce", "--redraw", "--out", tmp_path / "0", "--join", tmp_path / "none")
+    assert nothing.code == 2
+    assert "has no folder 'numbers'" in nothing.err
 
 
 def test_volume_maps_are_drawn_again_with_a_scale_per_layer(reproduced, composcope_once, tmp_path):

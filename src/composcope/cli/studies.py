@@ -108,6 +108,10 @@ def reproduce(
         str | None,
         typer.Option(help="With --redraw: another way to draw; layer-scale colours each volume map by itself."),
     ] = None,
+    join: Annotated[
+        list[Path] | None,
+        typer.Option(help="With --redraw: add the numbers of another machine's --out folder. May be repeated."),
+    ] = None,
     time_limit: TimeLimitOption = None,
     resource: ResourceOption = None,
     dask: DaskOption = None,
@@ -122,6 +126,7 @@ def reproduce(
     from composcope.experiments.store import Store
     from composcope.experiments.summary import check_writable
     from composcope.report.report import write_report
+    from composcope.study.numbers_file import no_runs_yet
     from composcope.study.reproduce import draw, redraw_figures, run_missing
     from composcope.study.request import left_to_do, make_request
     from composcope.study.study import find_study
@@ -130,8 +135,10 @@ def reproduce(
     load_plugins(plugin)
     if style and not redraw:
         raise BadInput("--style needs --redraw: figures are drawn in another style from their numbers")
+    if join and not redraw:
+        raise BadInput("--join needs --redraw: figures are drawn from the joined numbers")
     if redraw:
-        panels = redraw_figures(find_study(study), out, figures or [], style)
+        panels = redraw_figures(find_study(study), out, figures or [], style, join or [], _print_kept)
         print(f"{len(panels)} figures: {out / 'figures'}")
         return
     check_engine(dask, gather, resource)
@@ -156,6 +163,8 @@ def reproduce(
     for panel in reproduction.panels:
         if panel.missing:
             print(f"figure {panel.name}: {panel.missing}")
+        elif panel.lacking:
+            print(f"figure {panel.name}: drawn from what there is; {no_runs_yet(panel.lacking)}")
     reproduction.write(out)
     _print_outcomes(reproduction.ledger)
     with progress_bar("report") as advance:
@@ -303,6 +312,10 @@ class _EventPrinter:
             for outcome in failures:
                 print(f"error: {shown(outcome.failure)}", file=sys.stderr)
             print(f"{len(event.outcomes) - len(failures)} runs done, {len(failures)} failed")
+
+
+def _print_kept(figure: str, other: Path) -> None:
+    print(f"figure {figure}: its numbers cannot be joined; those in {str(other)!r} are left out")
 
 
 def _seeds(text: str | None) -> int | range | None:

@@ -81,7 +81,7 @@ def run_all(
     executor, gather = engine.get("executor"), engine.get("gather", False)
     resources = engine.get("resources") or Resources()
     # Compiles once, or finds out that it cannot; otherwise every worker here would.
-    if kernels == "auto" and not status().available and executor is None:
+    if kernels == "auto" and (executor is None or isinstance(executor, LocalPool)) and not status().available:
         kernels = "torch"
     ordered = sorted(specs, key=lambda spec: -costs[spec.run_id]) if costs else specs
     todo = {spec.run_id: spec for spec in ordered if missing(spec, store, diagnosed)}
@@ -104,12 +104,28 @@ def run_all(
     steps = {run_id: step_cost(spec, costs) for run_id, spec in todo.items()}
     progress = _Progress(jobs, amounts, steps, on_progress)
     pool = executor or LocalPool(local_workers(workers, resources, len(todo)), len(todo))
+    if isinstance(executor, LocalPool):
+        for job in jobs:
+            executor.forget(job.slot)  # what a former call left there
     try:
         with _gathering(store) if gather else nullcontext():
             return list(_Driver(pool, settings, store, todo, diagnosed, progress).outcomes(jobs))
     finally:
         if executor is None:
             pool.shutdown()
+
+
+@contextmanager
+def shared_workers(engine: EngineOptions, workers: int | None, runs: int) -> Iterator[EngineOptions]:
+    """Options with which several calls of `run_all` use the same local processes, which end with the context.
+
+    - `runs`: at most how many runs a call will have.
+    """
+    if engine.get("executor") is not None:
+        yield engine
+        return
+    with LocalPool(local_workers(workers, engine.get("resources") or Resources(), runs), runs) as pool:
+        yield {**engine, "executor": pool}
 
 
 @contextmanager

@@ -35,8 +35,8 @@ class Evidence(Mapping[Key, Sequence[Run]]):
 
     @property
     def any_run(self) -> Run:
-        """The first run of the first key."""
-        return self.first(next(iter(self.runs)))
+        """The first run of the first key that has one."""
+        return next(run for runs in self.runs.values() for run in runs)
 
 
 class RunCache:

@@ -1,6 +1,6 @@
 """A figure as a value: the runs it needs, the numbers it shows, and how they are drawn."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.study import drawing
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.numbers_file import pack_numbers, unpack_numbers
+from composcope.study.numbers_file import NumbersFile, no_runs_yet, pack_numbers, unpack_numbers
 from composcope.study.plan import Key, Plan, label_of, specs_of, varied
 from composcope.study.preset import Preset
 
@@ -38,6 +38,7 @@ class Panel:
     - `needed`: which of the plan's runs to do next, given what the store has (a search asks for more as it goes on).
     - `diagnosed`: whether its runs are diagnosed as well as trained.
     - `search`: for a search, a name for the search that a run belongs to; its runs are done by one shard.
+    - `partial`: whether it can be made while there are no runs yet for some keys of its plan.
     - `styles`: other ways to draw it, by name, for `composcope reproduce --redraw --style NAME`.
     """
 
@@ -51,6 +52,7 @@ class Panel:
     needed: Callable[[Plan, Store], list[Spec]] = every_run
     diagnosed: bool = True
     search: Callable[[Key, Spec], str] | None = None
+    partial: bool = False
     styles: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
@@ -59,6 +61,7 @@ class RenderedPanel:
     """A figure as files' contents and the table behind it; or, where runs are missing, what is missing.
 
     - `size`: width and height in inches. `numbers`: what it shows, as the contents of a file.
+    - `missing`: why there is no figure. `lacking`: kinds of run without which it was made.
     """
 
     name: str
@@ -72,6 +75,7 @@ class RenderedPanel:
     size: tuple[float, float] = (0.0, 0.0)
     numbers: bytes = b""
     missing: str = ""
+    lacking: tuple[str, ...] = ()
 
     def _repr_png_(self) -> bytes:
         return self.png
@@ -82,14 +86,17 @@ def render(panel: Panel, preset: Preset, settings: Sequence[str], cache: RunCach
     plan = varied(panel.plan(preset), settings)
     evidence = cache.gather(preset, plan)
     about = (panel.name, panel.title, panel.see, panel.no_claim, evidence.run_ids)
-    lacking = [label_of(key) for key, runs in evidence.items() if not runs]
+    lacking = tuple(label_of(key) for key, runs in evidence.items() if not runs)
+    drawable = panel.partial and any(evidence.values())
     try:
-        if lacking and panel.needed(plan, cache.store):
-            return RenderedPanel(*about, [], missing=f"no runs yet: {', '.join(lacking)}")
+        if lacking and not drawable and panel.needed(plan, cache.store):
+            return RenderedPanel(*about, [], missing=no_runs_yet(lacking))
         numbers = panel.numbers(evidence)
     except RunFailed as damage:
         return RenderedPanel(*about, [], missing=str(damage))
-    return redraw(panel, pack_numbers(numbers, caption(evidence, settings)), evidence.run_ids)
+    seeds = count_seeds(map(len, evidence.values()))
+    file = NumbersFile(numbers, describe(evidence, settings), seeds, lacking if drawable else ())
+    return redraw(panel, pack_numbers(file), evidence.run_ids)
 
 
 def redraw(
@@ -99,23 +106,33 @@ def redraw(
 
     - `draw`: one of the panel's styles instead of its own way.
     """
-    numbers, text = unpack_numbers(content, panel.numbers)
+    file = unpack_numbers(content, panel.numbers)
     with drawing.style():
-        figure = (draw or panel.draw)(numbers)
-        drawing.stamp(figure, text)
+        figure = (draw or panel.draw)(file.numbers)
+        drawing.stamp(figure, file.caption)
         width, height = figure.get_size_inches()
         png, pdf = drawing.as_bytes(figure, "png"), drawing.as_bytes(figure, "pdf")
     about = (panel.name, panel.title, panel.see, panel.no_claim, run_ids)
-    return RenderedPanel(*about, numbers.table(), png, pdf, (float(width), float(height)), content)
+    return RenderedPanel(
+        *about, file.numbers.table(), png, pdf, (float(width), float(height)), content, lacking=file.lacking
+    )
 
 
-def caption(evidence: Evidence, settings: Sequence[str] = ()) -> str:
-    """The preset, the settings changed in it, image sizes, and how many seeds each kind of run has."""
-    runs = [run for runs in evidence.values() for run in runs]
-    if not runs:
-        return f"preset {evidence.preset.name}"
-    sizes = sorted({run.spec.task.image_shape[1:] for run in runs})
-    shapes = ", ".join(f"{height} x {width}" for height, width in sizes)
-    fewest, most = (bound(len(runs) for runs in evidence.values() if runs) for bound in (min, max))
-    seeds = f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"
-    return f"preset {' '.join([evidence.preset.name, *settings])}: {shapes}; {seeds}"
+def describe(evidence: Evidence, settings: Sequence[str] = ()) -> str:
+    """The preset, the settings changed in it, and image sizes."""
+    sizes = sorted({run.spec.task.image_shape[1:] for runs in evidence.values() for run in runs})
+    about = f"preset {' '.join([evidence.preset.name, *settings])}"
+    return f"{about}: {', '.join(f'{height} x {width}' for height, width in sizes)}" if sizes else about
+
+
+def count_seeds(counts: Iterable[int]) -> str:
+    """How many seeds the kinds of run have; empty if there is no run.
+
+    >>> count_seeds([5, 1, 0])
+    '1 to 5 seeds'
+    """
+    known = [count for count in counts if count]
+    if not known:
+        return ""
+    fewest, most = min(known), max(known)
+    return f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"

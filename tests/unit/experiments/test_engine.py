@@ -266,3 +266,23 @@ def test_local_workers_fit_the_machine(monkeypatch):
     assert local_workers(None, Resources(memory=3 * 10**9), 100) == 3
     assert local_workers(None, Resources(memory=10**12), 100) == 1
     assert local_workers(5, Resources(threads=3), 4) == 4
+
+
+def test_several_calls_use_the_same_processes(specs, store):
+    told = []
+    with executor.shared_workers({}, 1, 2) as options:
+        pool = options["executor"]
+        assert not any(outcome.failure for outcome in cs.run_all(specs[:1], store, **options))
+        first = set(pool._pool._processes)
+        assert pool.steps()[0] > 0
+        cs.run_all(specs[1:], store, on_progress=lambda done, _: told.append(done), **options)
+        assert set(pool._pool._processes) == first
+    assert told[0] < told[-1]  # what the first call left in shared memory does not count
+    assert pool._pool is None
+    assert all(store.has(spec.run_id) for spec in specs)
+
+
+def test_an_executor_of_the_user_is_kept(threads):
+    with executor.shared_workers({"executor": threads}, None, 10) as options:
+        assert options == {"executor": threads}
+    assert threads.submit(int).result() == 0  # it was not shut down

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -11,11 +12,13 @@ from torch import Tensor
 
 from composcope.diagnosis.layers import LayerDiagnosis, geometry_of
 from composcope.diagnosis.truth import true_geometry
+from composcope.errors import BadInput
 from composcope.experiments.run import Run
 from composcope.measures.geometry import grid_metric
 from composcope.measures.probes import linear_probes
 from composcope.papers.forced_rendering.base import CODES
 from composcope.study.evidence import Evidence
+from composcope.study.joining import pick_by_seed
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of
 from composcope.study.statistics import interval
@@ -159,7 +162,8 @@ def group_and_label(key: Key, run: Run) -> tuple[str, str]:
 class Network:
     """A network's curves over its layers, by measure, and those of the same network before training.
 
-    - `group`: "bump", "rate" or "other decoders"; `label`: its name there.
+    - `group`: "bump", "rate" or "other decoders"; `label`: its name there; `place`: its position in the plan.
+    - `seeds`: those of the curves' rows.
     """
 
     group: str
@@ -167,11 +171,54 @@ class Network:
     layers: tuple[str, ...]
     trained: Mapping[str, Curves]
     untrained: Mapping[str, Curves]
+    seeds: tuple[int, ...] = ()
+    place: int = 0
 
     @property
     def last_hidden(self) -> int:
         """The index of the last layer before the image."""
         return max(index for index, name in enumerate(self.layers) if name != IMAGE)
+
+    def joined(self, other: "Network") -> "Network":
+        """The curves of the seeds of both."""
+        rows, both = pick_by_seed(self.seeds, other.seeds), (self, other)
+        return replace(
+            self,
+            trained={name: torch.stack([both[of].trained[name][row] for of, row in rows]) for name in self.trained},
+            untrained={
+                name: torch.stack([both[of].untrained[name][row] for of, row in rows]) for name in self.untrained
+            },
+            seeds=tuple(both[of].seeds[row] for of, row in rows),
+        )
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """One network's part of a figure, with its position in the plan."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def place(self) -> int: ...
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+    def joined(self, other: Self) -> Self: ...
+
+
+P = TypeVar("P", bound=Placed)
+
+
+def join_networks(first: Sequence[P], second: Sequence[P]) -> tuple[P, ...]:
+    """The networks of both, in the plan's order."""
+    if not all(network.seeds for network in (*first, *second)):
+        raise BadInput("numbers that an older composcope wrote do not name their seeds, and cannot be joined")
+    by_name: dict[tuple[str, str], P] = {}
+    for network in (*first, *second):
+        name = (network.group, network.label)
+        by_name[name] = by_name[name].joined(network) if name in by_name else network
+    return tuple(sorted(by_name.values(), key=lambda network: network.place))
 
 
 @dataclass(frozen=True)
@@ -188,6 +235,15 @@ class Profiles:
     @property
     def groups(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(network.group for network in self.networks))
+
+    def joined(self, other: "Profiles") -> "Profiles":
+        networks = join_networks(self.networks, other.networks)
+        # The truth's probes are cross-validated with the seed of the first run.
+        source = min(self, other, key=lambda part: (part.networks[0].place, part.networks[0].seeds[0]))
+        return Profiles(networks, source.truth)
+
+    def seed_counts(self) -> list[int]:
+        return [len(network.seeds) for network in self.networks]
 
     def table(self) -> Rows:
         """One row per network: each measure at the last hidden layer, with its interval, untrained, and by layer."""
@@ -219,7 +275,7 @@ def profiles(evidence: Evidence, measures: Mapping[str, Measure] = PROFILE) -> P
     """Every network's measures from the code to the image."""
     truth = true_images(evidence.any_run)
     return Profiles(
-        tuple(_network(key, runs, measures) for key, runs in evidence.items()),
+        tuple(_network(key, runs, measures, place) for place, (key, runs) in enumerate(evidence.items()) if runs),
         {name: measure(truth) for name, measure in measures.items()},
     )
 
@@ -228,12 +284,14 @@ probes = partial(profiles, measures=PROBES)
 factorizations = partial(profiles, measures=FACTORIZATION)
 
 
-def _network(key: Key, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Network:
+def _network(key: Key, runs: Sequence[Run], measures: Mapping[str, Measure], place: int) -> Network:
     return Network(
         *group_and_label(key, runs[0]),
         tuple(runs[0].diagnosis.layers),
         {name: torch.stack([by_layer(run, measure) for run in runs]) for name, measure in measures.items()},
         {name: torch.stack([by_layer_untrained(run, measure) for run in runs]) for name, measure in measures.items()},
+        tuple(run.spec.seed for run in runs),
+        place,
     )
 
 

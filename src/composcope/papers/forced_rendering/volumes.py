@@ -1,7 +1,7 @@
 """The volume element of each layer over the latent plane: maps, and how even it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -19,10 +19,12 @@ from composcope.papers.forced_rendering.layers import (
     by_layer,
     grid_volume_gap,
     group_and_label,
+    join_networks,
     nan_if_none,
     volume_gap,
 )
 from composcope.study.evidence import Evidence
+from composcope.study.joining import pick_by_seed
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of
 from composcope.study.statistics import interval
@@ -36,6 +38,7 @@ class VolumeMaps:
     - `gaps`: mean over held-out points minus that over seen ones, for every seed. `grid_maps`, `grid_gaps`: the same by
       differences on the grid, as the authors take derivatives. `seen`: the means subtracted from the maps.
     - `floored`: points below the floor, for the smallest seed. `method`: how the derivatives were taken.
+    - `seeds`: those of the gaps' rows; `place`: the network's position in the plan.
     """
 
     group: str
@@ -50,6 +53,18 @@ class VolumeMaps:
     floor: float
     floored: int
     method: str
+    seeds: tuple[int, ...] = ()
+    place: int = 0
+
+    def joined(self, other: "VolumeMaps") -> "VolumeMaps":
+        """The gaps of the seeds of both, and the maps of the smallest seed."""
+        rows, both = pick_by_seed(self.seeds, other.seeds), (self, other)
+        return replace(
+            both[rows[0][0]],
+            gaps=torch.stack([both[of].gaps[row] for of, row in rows]),
+            grid_gaps=torch.stack([both[of].grid_gaps[row] for of, row in rows]),
+            seeds=tuple(both[of].seeds[row] for of, row in rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,12 @@ class Volumes:
     """Volume maps of several networks."""
 
     networks: tuple[VolumeMaps, ...]
+
+    def joined(self, other: "Volumes") -> "Volumes":
+        return Volumes(join_networks(self.networks, other.networks))
+
+    def seed_counts(self) -> list[int]:
+        return [len(network.seeds) for network in self.networks]
 
     def table(self) -> Rows:
         """One row per network: the gap between held-out and seen points at the image, its interval, and by layer."""
@@ -84,10 +105,10 @@ class Volumes:
 
 def volumes(evidence: Evidence) -> Volumes:
     """Every network's volume maps from the code to the image."""
-    return Volumes(tuple(_volume_maps(key, runs) for key, runs in evidence.items()))
+    return Volumes(tuple(_volume_maps(key, runs, place) for place, (key, runs) in enumerate(evidence.items()) if runs))
 
 
-def _volume_maps(key: Key, runs: Sequence[Run]) -> VolumeMaps:
+def _volume_maps(key: Key, runs: Sequence[Run], place: int) -> VolumeMaps:
     first = runs[0]
     shapes = [layer.geometry for layer in first.diagnosis.layers.values()]
     known = [shape for shape in shapes if shape is not None]
@@ -103,6 +124,8 @@ def _volume_maps(key: Key, runs: Sequence[Run]) -> VolumeMaps:
         known[0].volumes.floor if known else FLOOR,
         sum(shape.volumes.floored for shape in known),
         " and ".join(sorted({shape.method for shape in known})),
+        tuple(run.spec.seed for run in runs),
+        place,
     )
 
 

@@ -1,7 +1,7 @@
 """The numbers behind figure 10, images by depth; those of figures 2 and 11 to 14 are in layers.py and volumes.py."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import torch
@@ -9,8 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.experiments.run import Run
-from composcope.papers.forced_rendering.layers import group_and_label
+from composcope.papers.forced_rendering.layers import group_and_label, join_networks
 from composcope.study.evidence import Evidence
+from composcope.study.joining import pick_by_seed
 from composcope.study.panel import Rows
 from composcope.study.plan import Key
 from composcope.tasks.base import Images
@@ -24,7 +25,7 @@ class NetworkImages:
     """Images of one kind of network at some held-out points (smallest seed), and how good all its images are.
 
     - `group`: "bump", "rate" or "other decoders"; `label`: the network's name there.
-    - `accuracy`, `heldout_mse`, `seen_mse`: one value per seed.
+    - `accuracy`, `heldout_mse`, `seen_mse`: one value per seed. `place`: the network's position in the plan.
     """
 
     group: str
@@ -33,6 +34,19 @@ class NetworkImages:
     accuracy: tuple[float, ...]
     heldout_mse: tuple[float, ...]
     seen_mse: tuple[float, ...]
+    seeds: tuple[int, ...] = ()
+    place: int = 0
+
+    def joined(self, other: "NetworkImages") -> "NetworkImages":
+        """The values of the seeds of both, and the images of the smallest seed."""
+        rows, both = pick_by_seed(self.seeds, other.seeds), (self, other)
+        return replace(
+            both[rows[0][0]],
+            accuracy=tuple(both[of].accuracy[row] for of, row in rows),
+            heldout_mse=tuple(both[of].heldout_mse[row] for of, row in rows),
+            seen_mse=tuple(both[of].seen_mse[row] for of, row in rows),
+            seeds=tuple(both[of].seeds[row] for of, row in rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,12 @@ class Gallery:
     truth: Images
     blank_mse: float
     networks: tuple[NetworkImages, ...]
+
+    def joined(self, other: "Gallery") -> "Gallery":
+        return replace(self, networks=join_networks(self.networks, other.networks))
+
+    def seed_counts(self) -> list[int]:
+        return [len(network.seeds) for network in self.networks]
 
     def table(self) -> Rows:
         """One row per network, means over seeds."""
@@ -67,7 +87,7 @@ def gallery(evidence: Evidence) -> Gallery:
         first.split.latents[rows],
         first.truth[rows],
         first.error["blank_mse"],
-        tuple(_network_images(key, runs, rows) for key, runs in evidence.items()),
+        tuple(_network_images(key, runs, rows, place) for place, (key, runs) in enumerate(evidence.items()) if runs),
     )
 
 
@@ -79,8 +99,9 @@ def shown_points(latents: Float[Tensor, "n 2"], heldout: Bool[Tensor, "n"]) -> I
     return heldout.nonzero()[:, 0][torch.cdist(wanted, inside.float()).argmin(1)]
 
 
-def _network_images(key: Key, runs: Sequence[Run], rows: Tensor) -> NetworkImages:
+def _network_images(key: Key, runs: Sequence[Run], rows: Tensor, place: int) -> NetworkImages:
     accuracy, heldout_mse, seen_mse = (
         tuple(run.error[name] for run in runs) for name in ("accuracy", "heldout_mse", "seen_mse")
     )
-    return NetworkImages(*group_and_label(key, runs[0]), runs[0].draw()[rows], accuracy, heldout_mse, seen_mse)
+    images, seeds = runs[0].draw()[rows], tuple(run.spec.seed for run in runs)
+    return NetworkImages(*group_and_label(key, runs[0]), images, accuracy, heldout_mse, seen_mse, seeds, place)

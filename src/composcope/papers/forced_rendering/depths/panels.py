@@ -21,6 +21,7 @@ PANELS = (
         plan.bump_cnns,
         probes,
         draw_one_code,
+        partial=True,
     ),
     Panel(
         "2b",
@@ -29,6 +30,7 @@ PANELS = (
         plan.rate_cnns,
         probes,
         draw_one_code,
+        partial=True,
     ),
     Panel(
         "2c",
@@ -38,6 +40,7 @@ PANELS = (
         plan.bump_cnns,
         factorizations,
         draw_one_code,
+        partial=True,
     ),
     Panel(
         "2d",
@@ -46,6 +49,7 @@ PANELS = (
         plan.rate_cnns,
         factorizations,
         draw_one_code,
+        partial=True,
     ),
     Panel(
         "2e",
@@ -55,6 +59,7 @@ PANELS = (
         volumes,
         draw_volumes,
         styles=BY_LAYER,
+        partial=True,
     ),
     Panel(
         "2f",
@@ -64,6 +69,7 @@ PANELS = (
         volumes,
         draw_volumes,
         styles=BY_LAYER,
+        partial=True,
     ),
     Panel(
         "10",
@@ -73,6 +79,7 @@ PANELS = (
         gallery,
         draw_gallery,
         no_claim="The paper shows it as an illustration; that every code fails is claim 1.",
+        partial=True,
     ),
     Panel(
         "11",
@@ -82,6 +89,7 @@ PANELS = (
         volumes,
         draw_volumes,
         styles=BY_LAYER,
+        partial=True,
     ),
     Panel(
         "12",
@@ -90,6 +98,7 @@ PANELS = (
         plan.cnns_and_others,
         profiles,
         draw_profiles,
+        partial=True,
     ),
     Panel(
         "13",
@@ -99,6 +108,7 @@ PANELS = (
         volumes,
         draw_volumes,
         styles=BY_LAYER,
+        partial=True,
     ),
     Panel(
         "14",
@@ -107,5 +117,6 @@ PANELS = (
         plan.mlps,
         profiles,
         draw_profiles,
+        partial=True,
     ),
 )

@@ -12,6 +12,7 @@ from composcope.decoders.lowrank import Embedding, embeddings_of
 from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.bands import mean_rank, own_axis_share
 from composcope.study.evidence import Evidence
+from composcope.study.joining import rows_by_key, values_of
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of
 
@@ -118,6 +119,20 @@ class Embeddings:
     ranks: dict[Key, list[float]]
     own_axes: dict[Key, list[float]]
 
+    def joined(self, other: "Embeddings") -> "Embeddings":
+        """The values of the seeds of both, and the matrices of the smallest seed."""
+        rows, both = rows_by_key(self.seeds, other.seeds), (self, other)
+        return Embeddings(
+            values=self.values,
+            shown={key: both[picked[0][0]].shown[key] for key, picked in rows.items()},
+            seeds=values_of(rows, self.seeds, other.seeds),
+            ranks=values_of(rows, self.ranks, other.ranks),
+            own_axes=values_of(rows, self.own_axes, other.own_axes),
+        )
+
+    def seed_counts(self) -> list[int]:
+        return [len(seeds) for seeds in self.seeds.values()]
+
     def table(self) -> Rows:
         return [
             {"penalties": label_of(key), "seed": seed, "effective rank": rank, "share along own axis": share}
@@ -163,6 +178,20 @@ class Ablation:
     heldout: dict[Key, list[float]]
     accuracy: dict[Key, list[float]]
     blank: float
+
+    def joined(self, other: "Ablation") -> "Ablation":
+        """The values of the seeds of both."""
+        rows = rows_by_key(self.seeds, other.seeds)
+        return Ablation(
+            seeds=values_of(rows, self.seeds, other.seeds),
+            seen=values_of(rows, self.seen, other.seen),
+            heldout=values_of(rows, self.heldout, other.heldout),
+            accuracy=values_of(rows, self.accuracy, other.accuracy),
+            blank=self.blank,
+        )
+
+    def seed_counts(self) -> list[int]:
+        return [len(seeds) for seeds in self.seeds.values()]
 
     def table(self) -> Rows:
         return [

@@ -64,6 +64,15 @@ class Scaling:
 
     searches: tuple[Search, ...]
 
+    def joined(self, other: "Scaling") -> "Scaling":
+        """The searches of both, in the plan's order; of the same search the one that tried more."""
+        every = sorted((*self.searches, *other.searches), key=lambda search: -len(search.accuracies))
+        by_name = {search.name: search for search in reversed(every)}
+        return Scaling(tuple(by_name[name] for name in sorted(by_name)))
+
+    def seed_counts(self) -> list[int]:
+        return [len({search.seed for search in self.searches})]
+
     def of(self, kind: str, size: int | None = None) -> list[Search]:
         """The searches of one kind, of every size or of this one."""
         return [search for search in self.searches if search.kind == kind and size in (None, search.size)]

@@ -34,6 +34,10 @@ class Search:
     accuracies: tuple[float, ...]
 
     @property
+    def name(self) -> tuple[int, str, int]:
+        return self.size, self.kind, self.seed
+
+    @property
     def threshold(self) -> int | None:
         """The smallest count that is enough and still enough at the next count, since accuracy is not monotone.
 
