@@ -25,6 +25,7 @@ from composcope.fastconv import Mode, status
 MOST_DEATHS = 2
 # Workers that die before they begin a run die for all runs; after this many times in a row there is no point.
 MOST_FALSE_STARTS = 3
+MANY_HOURS = 2 * 3600.0  # seconds of one core
 HEARTBEAT = 0.2  # seconds
 # How Dask and submitit, which need not be installed, say that a worker died.
 WORKER_DIED = ("KilledWorker", "UncompletedJobError")
@@ -71,7 +72,7 @@ def run_all(
     - `workers`: local processes, by default one per core. `executor`: anything else that runs the jobs, for example
       `client.get_executor()` of Dask; it is not shut down.
     - `on_progress(work, outcomes)`: called several times a second with the work done and the runs that ended. The work
-      of a run is its number of steps, or what `costs` has for its id; costly runs are started first.
+      of a run is its number of steps, or the seconds that `costs` has for its id; see `ordered` for what comes first.
     - `diagnosed`: ids of runs that are diagnosed too, after training; a diagnosis counts as `DIAGNOSIS_STEPS` steps.
     - `about`: added to every run's provenance.
     - `gather`: the workers do not see the store's folder; their files come back through the executor.
@@ -83,8 +84,7 @@ def run_all(
     # Compiles once, or finds out that it cannot; otherwise every worker here would.
     if kernels == "auto" and (executor is None or isinstance(executor, LocalPool)) and not status().available:
         kernels = "torch"
-    ordered = sorted(specs, key=lambda spec: -costs[spec.run_id]) if costs else specs
-    todo = {spec.run_id: spec for spec in ordered if missing(spec, store, diagnosed)}
+    todo = {spec.run_id: spec for spec in ordered(specs, costs or {}) if missing(spec, store, diagnosed)}
     if not todo:
         return []
     settings = Settings(
@@ -113,6 +113,15 @@ def run_all(
     finally:
         if executor is None:
             pool.shutdown()
+
+
+def ordered(specs: Sequence[Spec], costs: Mapping[str, float]) -> list[Spec]:
+    """Costly runs first, so that no worker is left with one at the end; of many hours' work, seed by seed.
+
+    An interruption then leaves whole seeds, which can be compared. `costs`: seconds by run id, or empty.
+    """
+    by_cost = sorted(specs, key=lambda spec: -costs.get(spec.run_id, 0.0))
+    return sorted(by_cost, key=lambda spec: spec.seed) if sum(costs.values()) > MANY_HOURS else by_cost
 
 
 @contextmanager

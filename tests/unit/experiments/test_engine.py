@@ -286,3 +286,24 @@ def test_an_executor_of_the_user_is_kept(threads):
     with executor.shared_workers({"executor": threads}, None, 10) as options:
         assert options == {"executor": threads}
     assert threads.submit(int).result() == 0  # it was not shut down
+
+
+def test_costly_runs_come_first_and_of_long_work_whole_seeds(tiny_spec):
+    cells = [
+        replace(tiny_spec, training=replace(tiny_spec.training, lr=lr), seed=seed) for lr in (1, 2) for seed in (0, 1)
+    ]
+    assert executor.ordered(cells, {}) == cells
+    hours = {spec.run_id: 3600.0 * spec.training.lr for spec in cells}
+    small = {run_id: cost / 10 for run_id, cost in hours.items()}
+    assert [(spec.training.lr, spec.seed) for spec in executor.ordered(cells, small)] == [
+        (2, 0),
+        (2, 1),
+        (1, 0),
+        (1, 1),
+    ]
+    assert [(spec.training.lr, spec.seed) for spec in executor.ordered(cells, hours)] == [
+        (2, 0),
+        (1, 0),
+        (2, 1),
+        (1, 1),
+    ]
