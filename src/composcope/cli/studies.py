@@ -332,7 +332,8 @@ def _print_plan(event: "Planned", workers: int | None) -> None:
             f" {len(request.panels)} figures, {len(request.claims)} claims"
         )
         print(f"{len(work.runs)} runs: {work.done} in {event.store.folder}, {len(work.todo)} to do now", end="")
-        print(f"; up to {work.later} more as searches continue" if work.later else "")
+        later = sum(work.later.values())
+        print(f"; up to {later} more as searches continue" if later else "")
     elif work.todo:
         print(f"the searches need {len(work.todo)} more runs")
     if work.todo:
@@ -347,7 +348,7 @@ def _print_dry_run(
     from composcope.study.reproduce import Planned, estimated_costs
     from composcope.study.request import make_request, remaining_work
     from composcope.study.study import find_study
-    from composcope.terminal import duration, print_table
+    from composcope.terminal import print_table
 
     request = make_request(find_study(study), figures, **options)
     work = remaining_work(request, store)
@@ -355,15 +356,25 @@ def _print_dry_run(
     with _EventPrinter(workers) as printer:
         costs = estimated_costs(specs, kernels, printer)
         printer(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), 0))
-    rows, counted = [], set[str]()
+    rows, counted, more = [], set[str](), 0.0
     for panel in request.panels:
         new = work.wanted[panel.name] - counted
         own = [spec for run_id, spec in work.todo.items() if run_id in new]
         counted |= new
         seconds = workload(own, store, work.diagnosed, costs)
-        rows.append({"figure": panel.name, "runs to do": len(own), "core time": duration(seconds) if own else "-"})
-    total = duration(workload(specs, store, work.diagnosed, costs))
+        searching = seconds / max(len(own), 1) * work.later.get(panel.name, 0)  # by the mean of the first runs
+        more += searching
+        time = _time_range(seconds, searching) if own else "-"
+        rows.append({"figure": panel.name, "runs to do": len(own), "core time": time})
+    total = _time_range(workload(specs, store, work.diagnosed, costs), more)
     print_table([*rows, {"figure": "all", "runs to do": len(specs), "core time": total}])
+
+
+def _time_range(seconds: float, more: float) -> str:
+    """A time, or from when to when if searches may need more."""
+    from composcope.terminal import duration
+
+    return f"{duration(seconds)} to {duration(seconds + more)}" if more else duration(seconds)
 
 
 def _print_ledger(ledger: "Ledger") -> None:

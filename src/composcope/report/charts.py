@@ -100,8 +100,8 @@ def strip(
     def x(value: float) -> float:
         return round(STRIP_EDGE + (value - least + room) * scale, 1)
 
-    start = 0 if relation == "<" else x(limits[0])
-    end = STRIP_WIDTH if relation == ">" else x(limits[-1])
+    start = 0 if relation in ("<", "differs") else x(limits[0])
+    end = STRIP_WIDTH if relation in (">", "differs") else x(limits[-1])
     dots = [x(value) for value in values]
     return Strip(start, round(end - start, 1), [x(limit) for limit in limits], x(low), x(high), dots)
 

@@ -46,8 +46,8 @@ class Part:
     """One inequality of a claim.
 
     - `measure`: what is measured, in words, without the inequality. `effect`: its value for each seed.
-    - `relation` and `threshold`: what is demanded of the mean effect: above, below, or within the threshold on both
-      sides of 0 (an equivalence test of the signed effect). `reason`: why this threshold.
+    - `relation` and `threshold`: what is demanded of the mean effect: above, below, within the threshold on both
+      sides of 0 (an equivalence test of the signed effect), or different from it. `reason`: why this threshold.
     - `exact`: the effect follows from definitions, not from training, so that seeds do not matter.
     """
 
@@ -66,7 +66,7 @@ class Claim:
     - `primary`: the statement in the source's own terms and by its own measure; all of it decides the outcome.
     - `secondary`: parts of our own, stricter versions and controls, shown beside the outcome; they can qualify it.
     - `figures`: the figures that show it. `note`: what a reader should know, whatever the outcome.
-    - `version`: raised whenever a part changes, so that old evidence is not mixed with new.
+    - `version`: raised whenever a part of the same name changes, so that old evidence is not mixed with new.
     """
 
     number: int

@@ -1,9 +1,9 @@
 """Effects that many claims share: a number of every run by seed, and differences between kinds of runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from composcope.experiments.run import Run
-from composcope.study.claim import Effect, Value
+from composcope.study.claim import UNDEFINED, Effect, Value
 from composcope.study.evidence import Evidence
 from composcope.study.plan import Key
 from composcope.study.preset import Preset
@@ -20,31 +20,26 @@ def of_runs(key: KeyOf, number: Callable[[Run], Value | None]) -> Effect:
 
     def effect(evidence: Evidence) -> dict[int, Value]:
         numbers = {run.spec.seed: number(run) for run in evidence[_key(key, evidence)]}
-        return {seed: value for seed, value in numbers.items() if value is not None}
+        return {seed: UNDEFINED if value is None else value for seed, value in numbers.items()}
 
     return effect
 
 
-def by_seed(evidence: Evidence, number: Number, complete: bool = True) -> dict[int, dict[Key, float]]:
-    """One number of every run, by seed and key; `complete` keeps only seeds that have all keys."""
-    table: dict[int, dict[Key, float]] = {}
-    for key, runs in evidence.items():
-        for run in runs:
-            value = number(run)
-            if value is not None:
-                table.setdefault(run.spec.seed, {})[key] = value
-    return {seed: row for seed, row in sorted(table.items()) if not complete or len(row) == len(evidence)}
+def combined(keys: Sequence[KeyOf], number: Number, combine: Callable[..., float]) -> Effect:
+    """What `combine` makes of the numbers under these keys, for every seed that has runs under all of them."""
+
+    def effect(evidence: Evidence) -> dict[int, Value]:
+        runs = [{run.spec.seed: run for run in evidence.get(_key(key, evidence), ())} for key in keys]
+        seeds = sorted(set.intersection(*(set(by_seed) for by_seed in runs)))
+        rows = {seed: [number(by_seed[seed]) for by_seed in runs] for seed in seeds}
+        return {seed: UNDEFINED if None in row else combine(*row) for seed, row in rows.items()}
+
+    return effect
 
 
 def difference(more: KeyOf, less: KeyOf, number: Number) -> Effect:
     """The number under one key minus the number under the other, for every seed that has both."""
-
-    def effect(evidence: Evidence) -> dict[int, float]:
-        first, second = _key(more, evidence), _key(less, evidence)
-        rows = by_seed(evidence, number, complete=False)
-        return {seed: row[first] - row[second] for seed, row in rows.items() if first in row and second in row}
-
-    return effect
+    return combined((more, less), number, lambda first, second: first - second)
 
 
 def _key(key: KeyOf, evidence: Evidence) -> Key:

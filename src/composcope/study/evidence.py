@@ -10,11 +10,17 @@ from composcope.study.preset import Preset
 
 
 class Evidence(Mapping[Key, Sequence[Run]]):
-    """Runs by the plan's keys, in the order of their seeds; every key is present, possibly with no run."""
+    """Runs by the plan's keys, in the order of their seeds; every key is present, possibly with no run.
 
-    def __init__(self, preset: Preset, runs: Mapping[Key, Sequence[Run]]) -> None:
+    - `failed`: seeds of which a run failed, with the reason.
+    """
+
+    def __init__(
+        self, preset: Preset, runs: Mapping[Key, Sequence[Run]], failed: Mapping[int, str] | None = None
+    ) -> None:
         self.preset = preset
         self.runs = dict(runs)
+        self.failed = dict(failed or {})
 
     def __getitem__(self, key: Key) -> Sequence[Run]:
         return self.runs[key]
@@ -32,6 +38,17 @@ class Evidence(Mapping[Key, Sequence[Run]]):
     def first(self, key: Key) -> Run:
         """The run of the smallest seed."""
         return self.runs[key][0]
+
+    def without_damaged(self) -> "Evidence":
+        """The same without the seeds that have a run with damaged files, which count as failed."""
+        damaged = {
+            run.spec.seed: f"run {run.run_id} is damaged"
+            for runs in self.runs.values()
+            for run in runs
+            if run.store is not None and run.store.record(run.run_id, verify=True).status != "done"
+        }
+        sound = {key: [run for run in runs if run.spec.seed not in damaged] for key, runs in self.runs.items()}
+        return Evidence(self.preset, sound, {**self.failed, **damaged})
 
     @property
     def any_run(self) -> Run:
@@ -53,4 +70,11 @@ class RunCache:
 
     def gather(self, preset: Preset, plan: Plan) -> Evidence:
         """The evidence that the store has for a plan."""
-        return Evidence(preset, {key: self.runs(specs) for key, specs in plan.items()})
+        runs = {key: self.runs(specs) for key, specs in plan.items()}
+        failed = {
+            spec.seed: f"run {spec.run_id} failed"
+            for specs in plan.values()
+            for spec in specs
+            if self.store.failed(spec.run_id)
+        }
+        return Evidence(preset, runs, failed)

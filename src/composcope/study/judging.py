@@ -7,7 +7,7 @@ from composcope.study.observations import Observation, Observations
 from composcope.study.preset import AUTHORS_SETTING, Preset
 from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
 
-FEWEST_SEEDS, FEWEST_VALUES = 5, 3  # seeds tried, excluded ones included; seeds with a value or bounds
+FEWEST_SEEDS = 5  # with a value or bounds
 NO_RUN = "no eligible run"
 UNDETERMINED, NOT_RUN = "undetermined", "not run"
 
@@ -44,7 +44,8 @@ class PartJudgement:
 
     @property
     def claimed(self) -> str:
-        return f"within ±{self.threshold:g}" if self.relation == "within" else f"{self.relation} {self.threshold:g}"
+        words = {"within": "within ±", "differs": "differs from "}
+        return f"{words.get(self.relation, f'{self.relation} ')}{self.threshold:g}"
 
     @property
     def outcome(self) -> str:
@@ -65,9 +66,10 @@ class PartJudgement:
         """Why there are too few seeds for an outcome; empty if there are enough, or none was tried."""
         if self.method == "definition" or not self.tried:
             return ""
-        if self.tried < FEWEST_SEEDS:
-            return f"{_seeds(self.tried)}; {FEWEST_SEEDS} are needed"
-        return "" if self.count >= FEWEST_VALUES else f"{_seeds(self.count)} with a value; {FEWEST_VALUES} are needed"
+        if self.count >= FEWEST_SEEDS:
+            return ""
+        value = " with a value" if self.excluded else ""
+        return f"{_seeds(self.count)}{value}; {FEWEST_SEEDS} are needed"
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,6 @@ class Judgement:
     @property
     def parts(self) -> tuple[PartJudgement, ...]:
         return (*self.primary, *self.secondary)
-
-    @property
-    def summary(self) -> str:
-        return "; ".join(_summary(part) for part in self.primary)
 
 
 def judge(claim: Claim, observed: Observations, preset: Preset) -> Judgement:
@@ -213,6 +211,8 @@ def _side(part: Part, low: float, high: float) -> bool | None:
         return True if inside else False if low >= part.threshold or high <= -part.threshold else None
     if low == high == part.threshold:
         return None
+    if part.relation == "differs":
+        return True if part.threshold < low or high < part.threshold else None
     if part.relation == ">":
         return True if low > part.threshold else False if high <= part.threshold else None
     return True if high < part.threshold else False if low >= part.threshold else None
@@ -220,10 +220,3 @@ def _side(part: Part, low: float, high: float) -> bool | None:
 
 def _seeds(count: int) -> str:
     return "1 seed" if count == 1 else f"{count} seeds"
-
-
-def _summary(part: PartJudgement) -> str:
-    if part.effect is None:
-        return f"{part.measure}: {NO_RUN}"
-    spread = "" if part.low is None else f" [{part.low:.3g}, {part.high:.3g}]"
-    return f"{part.measure}: {part.effect:.3g}{spread}, claimed {part.claimed}, p {part.p:.2g}"

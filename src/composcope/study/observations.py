@@ -15,7 +15,7 @@ from typing import Any
 from composcope.errors import BadInput, RunFailed
 from composcope.experiments.measure_files import DIAGNOSIS_VERSION
 from composcope.experiments.run import Run
-from composcope.study.claim import Bounds, Claim, Excluded, Value, defined
+from composcope.study.claim import Bounds, Claim, Excluded, Part, Value, defined
 from composcope.study.evidence import Evidence
 
 FORMAT = 1
@@ -66,7 +66,14 @@ class Observations:
 
 
 def _joined(group: Sequence[Observation]) -> Observation:
-    """Values of the same seed from different machines are not independent samples of training, so they become one."""
+    """Values of the same seed from different machines are not independent samples of training, so they become one.
+
+    Of the same runs on the same kind of processor those of the newest diagnosis count.
+    """
+    newest: dict[Any, int] = {}
+    for each in group:
+        newest[_sample(each)] = max(newest.get(_sample(each), 0), _diagnosis(each))
+    group = [each for each in group if _diagnosis(each) == newest[_sample(each)]]
     if len(group) == 1:
         return replace(group[0], value=defined(group[0].value))
     return replace(
@@ -76,6 +83,18 @@ def _joined(group: Sequence[Observation]) -> Observation:
         runs=tuple(sorted({run for observation in group for run in observation.runs})),
         provenance=_joined_provenance(pair for observation in group for pair in observation.provenance),
     )
+
+
+def _sample(observation: Observation) -> Any:
+    """The runs and the machine they were made on."""
+    machine = [pair for pair in observation.provenance if pair[0] in ("cpu", "processor", "lanes", "kernels")]
+    return observation.runs, tuple(machine)
+
+
+def _diagnosis(observation: Observation) -> int:
+    """The version of the diagnosis that the value was read from; 0 if from none."""
+    versions = dict(observation.provenance).get("diagnosis", "0")
+    return max(int(version) for version in versions.split(", "))
 
 
 def _joined_value(values: Sequence[Value]) -> Value:
@@ -109,10 +128,7 @@ def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
     for group in evidence.values():
         for run in group:
             runs.setdefault(run.spec.seed, []).append(run)
-    effects = []
-    for part in claim.parts:
-        with suppress(RunFailed):  # a damaged run; the table of runs says which
-            effects.append((part, part.effect(evidence)))
+    effects = [(part, _effect(part, evidence)) for part in claim.parts]
     seeds = {seed for _, values in effects for seed in values}
     provenance = {seed: _provenance(runs.get(seed, [])) for seed in seeds}  # after the effects, which may diagnose
     return [
@@ -129,6 +145,18 @@ def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
         for part, values in effects
         for seed, value in sorted(values.items())
     ]
+
+
+def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
+    """The part's value for every seed; seeds of which a run failed or is damaged are excluded."""
+    try:
+        values = part.effect(evidence)
+    except RunFailed:  # a damaged run
+        evidence = evidence.without_damaged()
+        values = part.effect(evidence)
+    if part.exact:
+        return values
+    return {**{seed: Excluded(reason) for seed, reason in evidence.failed.items()}, **values}
 
 
 def _registered(claim: Claim, provenance: Mapping[str, Any]) -> bool:

@@ -37,6 +37,7 @@ class Panel:
     - `no_claim`: why no claim rests on it, if none does.
     - `needed`: which of the plan's runs to do next, given what the store has (a search asks for more as it goes on).
     - `diagnosed`: whether its runs are diagnosed as well as trained.
+    - `most_runs`: for a search, how many of the plan's runs it does at most.
     - `search`: for a search, a name for the search that a run belongs to; its runs are done by one shard.
     - `partial`: whether it can be made while there are no runs yet for some keys of its plan.
     - `styles`: other ways to draw it, by name, for `composcope reproduce --redraw --style NAME`.
@@ -51,6 +52,7 @@ class Panel:
     no_claim: str = ""
     needed: Callable[[Plan, Store], list[Spec]] = every_run
     diagnosed: bool = True
+    most_runs: Callable[[Preset], int] | None = None
     search: Callable[[Key, Spec], str] | None = None
     partial: bool = False
     styles: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)

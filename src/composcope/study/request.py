@@ -58,8 +58,8 @@ def make_request(
 class Work:
     """All runs that may be needed, those to do now, and which of these are to be diagnosed.
 
-    - `wanted`: ids of the runs to have now, by figure. `done`: how many are in the store; `later`: how many may be
-      needed once the others are done.
+    - `wanted`: ids of the runs to have now, by figure. `done`: how many are in the store; `later`: at most how many a
+      figure's searches need once the others are done.
     """
 
     runs: dict[str, Spec]
@@ -67,7 +67,7 @@ class Work:
     diagnosed: set[str]
     wanted: dict[str, set[str]]
     done: int
-    later: int
+    later: dict[str, int]
 
 
 def search_groups(request: Request) -> dict[str, str]:
@@ -92,15 +92,19 @@ def remaining_work(request: Request, store: Store) -> Work:
     wanted: dict[str, Spec] = {}
     by_figure: dict[str, set[str]] = {}
     diagnosed: set[str] = set()
+    later: dict[str, int] = {}
     for panel in request.panels:
         plan = request.plan(panel)
-        runs |= specs_of(plan)
+        own = specs_of(plan)
+        runs |= own
         needed = {spec.run_id: spec for spec in panel.needed(plan, store)}
         wanted |= needed
         by_figure[panel.name] = set(needed)
+        if panel.most_runs is not None and any(missing(spec, store) for spec in needed.values()):
+            have = {run_id for run_id in own if store.has(run_id)} | needed.keys()
+            later[panel.name] = max(panel.most_runs(request.preset) - len(have), 0)
         if panel.diagnosed:
             diagnosed |= {run_id for run_id, spec in needed.items() if spec.decoder.draws}
     todo = {run_id: spec for run_id, spec in wanted.items() if missing(spec, store, diagnosed)}
     done = sum(store.has(run_id) for run_id in runs)
-    later = sum(not store.has(run_id) for run_id in runs.keys() - wanted.keys()) if todo else 0
     return Work(runs, todo, diagnosed, by_figure, done, later)

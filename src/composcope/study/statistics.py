@@ -14,7 +14,7 @@ import numpy as np
 LEVEL = 0.025
 """One-sided level of every test: the counterpart of a two-sided 95 % interval."""
 
-Relation = Literal[">", "<", "within"]
+Relation = Literal[">", "<", "within", "differs"]
 Method = Literal["t-test", "equivalence test", "sign test", "identical values", "definition", "too few seeds"]
 
 
@@ -36,7 +36,9 @@ class Inference:
 
 
 def infer(values: Sequence[float], relation: Relation, threshold: float, exact: bool = False) -> Inference:
-    """Test whether the mean effect is above or below the threshold, or within it on both sides of 0.
+    """Test whether the mean effect is above or below the threshold, within it on both sides of 0, or differs from it.
+
+    That it differs is tested on both sides together, and cannot be contradicted.
 
     - `exact`: the value follows from definitions, so that a comparison decides.
 
@@ -56,6 +58,8 @@ def infer(values: Sequence[float], relation: Relation, threshold: float, exact: 
         return Inference(mean, low, high, p, opposite, "equivalence test")
     from scipy import stats
 
+    if relation == "differs":
+        return Inference(mean, low, high, float(stats.ttest_1samp(data, threshold).pvalue), 1.0, "t-test")
     above = float(stats.ttest_1samp(data, threshold, alternative="greater").pvalue)
     below = float(stats.ttest_1samp(data, threshold, alternative="less").pvalue)
     p, opposite = (above, below) if relation == ">" else (below, above)
@@ -133,7 +137,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _compare(value: float, relation: Relation, threshold: float) -> tuple[float, float]:
     """p and p_opposite of a certain value: 0 on its own side, 1 on the other; on the threshold both are 1."""
-    signed = {">": value - threshold, "<": threshold - value, "within": threshold - abs(value)}[relation]
+    distance = value - threshold
+    signed = {">": distance, "<": -distance, "within": threshold - abs(value), "differs": abs(distance)}[relation]
     if abs(signed) <= _rounding(threshold):
         return 1.0, 1.0
     return float(signed < 0), float(signed > 0)

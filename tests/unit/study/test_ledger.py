@@ -9,8 +9,10 @@ import pytest
 from composcope.errors import BadInput
 from composcope.experiments.doing import run
 from composcope.experiments.measure_files import DIAGNOSIS_VERSION
+from composcope.experiments.run import Run
 from composcope.study.claim import UNDEFINED, Bounds, Claim, Excluded, Part
-from composcope.study.evidence import Evidence
+from composcope.study.effects import combined, difference, of_runs
+from composcope.study.evidence import Evidence, RunCache
 from composcope.study.judging import judge
 from composcope.study.ledger import Ledger
 from composcope.study.observations import Observation, Observations, observe, read_evidence, to_data
@@ -55,6 +57,13 @@ def judged(each, settings=()):
         (">", [0.9] * 5, "not reproduced"),
         ("within", [0.1, -0.1, 0.0, 0.1, -0.1], "reproduced"),
         ("within", YES, "not reproduced"),
+        ("differs", YES, "reproduced"),
+        ("differs", NO, "reproduced"),
+        ("differs", [0.9, 1.1, 1.0, 0.95, 1.05], "undetermined"),
+        ("differs", [0.9] * 5, "reproduced"),
+        ("differs", [1.0] * 5, "undetermined"),
+        ("differs", [Bounds(2.0, 3.0)] * 6, "reproduced"),
+        ("differs", [Bounds(0.0, 3.0)] * 6, "undetermined"),
     ],
 )
 def test_one_inequality(relation, values, outcome):
@@ -116,20 +125,91 @@ def test_excluded_seeds_are_counted_with_their_reason():
     [
         (3, 0, "undetermined", "3 seeds; 5 are needed"),
         (1, 0, "undetermined", "1 seed; 5 are needed"),
-        (3, 1, "undetermined", "4 seeds; 5 are needed"),
-        (3, 2, "reproduced", ""),
-        (2, 3, "undetermined", "2 seeds with a value; 3 are needed"),
-        (0, 5, "undetermined", "0 seeds with a value; 3 are needed"),
+        (3, 1, "undetermined", "3 seeds with a value; 5 are needed"),
+        (3, 2, "undetermined", "3 seeds with a value; 5 are needed"),
+        (5, 2, "reproduced", ""),
+        (0, 5, "undetermined", "0 seeds with a value; 5 are needed"),
         (0, 0, "not run", ""),
     ],
 )
-def test_five_seeds_and_three_values_are_needed(values, excluded, outcome, shortage):
+def test_five_seeds_with_a_value_are_needed(values, excluded, outcome, shortage):
     effects = dict(enumerate(YES[:values])) | {9 + seed: Excluded("has not learned") for seed in range(excluded)}
     judgement = judged(claim(part(effects)))
     assert (judgement.outcome, judgement.primary[0].shortage) == (outcome, shortage)
     if shortage:
         assert f"undetermined ({shortage})" in ledger(judgement).to_markdown()
         assert ledger(judgement).rows()[0]["holds"] == f"? ({shortage})"
+
+
+def test_seeds_of_which_a_run_failed_are_excluded_and_counted():
+    made = claim(part(dict(enumerate(YES))), part(dict(enumerate(YES)), exact=True))
+    observations = observe(made, Evidence(FULL, {}, failed={3: "run abc failed", 7: "run def failed"}))
+    values = {o.seed: o.value for o in observations if o.part == made.primary[0].measure}
+    assert values[3] == YES[3]  # another run of the seed failed
+    assert values[7] == Excluded("run def failed")
+    assert len(observations) == len(YES) + 1 + len(YES)  # what follows from definitions has no runs
+
+
+def test_a_failed_run_is_known_to_the_evidence(tiny_spec, store):
+    good, bad = tiny_spec, replace(tiny_spec, seed=1)
+    run(good, store)
+    store.save_failure(bad, "it diverged", {})
+    evidence = RunCache(store).gather(FULL, {"tiny": (good, bad)})
+    assert evidence.failed == {1: f"run {bad.run_id} failed"}
+    assert observed_values(of_runs("tiny", lambda run: 2.0), evidence) == {
+        0: 2.0,
+        1: Excluded(f"run {bad.run_id} failed"),
+    }
+
+
+def test_a_damaged_run_costs_its_seed_and_not_the_others(tiny_spec, store):
+    specs = (tiny_spec, replace(tiny_spec, seed=1))
+    for spec in specs:
+        run(spec, store)
+    (store.folder / specs[1].run_id / "measures" / "error.json").unlink()
+    (store.folder / specs[1].run_id / "weights.safetensors").write_bytes(b"broken")
+    evidence = RunCache(store).gather(FULL, {"tiny": specs})
+    found = observed_values(of_runs("tiny", lambda run: run.error["accuracy"]), evidence)
+    assert isinstance(found[0], float)
+    assert found[1] == Excluded(f"run {specs[1].run_id} is damaged")
+
+
+def observed_values(effect, evidence):
+    made = claim(Part("a number", effect, ">", 0.0, "a reason"))
+    return {observation.seed: observation.value for observation in observe(made, evidence)}
+
+
+def test_numbers_that_do_not_apply_are_excluded_and_only_compared_keys_are_asked(tiny_spec):
+    def made(seed, **numbers):
+        return object.__new__(type("MadeRun", (Run,), {"spec": replace(tiny_spec, seed=seed), **numbers}))
+
+    runs = {
+        "a": [made(0, number=2.0), made(1, number=1.0)],
+        "b": [made(0, number=2.0), made(1, number=None)],
+        "c": [made(0)],  # which has no such number and must not be asked
+    }
+    evidence = Evidence(FULL, runs)
+    assert of_runs("b", lambda run: run.number)(evidence) == {0: 2.0, 1: UNDEFINED}
+    assert difference("a", "b", lambda run: run.number)(evidence) == {0: 0.0, 1: UNDEFINED}
+    assert difference("a", "absent", lambda run: run.number)(evidence) == {}
+    assert combined(("a", "a"), lambda run: run.number, lambda *row: sum(row))(evidence) == {0: 4.0, 1: 2.0}
+
+
+def test_of_the_same_runs_the_newest_diagnosis_counts():
+    machine = (("processor", "x86"),)
+
+    def value(number, diagnosis, runs=("abc",), at=machine):
+        return Observation(1, 1, "effect", 0, number, True, runs, (*at, ("diagnosis", diagnosis)))
+
+    made = claim(Part("effect", lambda evidence: {}, ">", 0.0, "a reason"))
+    for group, expected in (
+        ((value(1.0, "5"), value(3.0, "6")), 3.0),
+        ((value(3.0, "6"), value(1.0, "5, 6")), 2.0),
+        ((value(1.0, "5"), value(3.0, "6", at=(("processor", "arm"),))), 2.0),
+        ((value(1.0, "5"), value(3.0, "6", runs=("def",))), 2.0),
+    ):
+        for order in (group, group[::-1]):
+            assert Observations("", "full", (), order).of(made, "effect")[0].value == expected
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

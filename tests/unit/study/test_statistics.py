@@ -87,3 +87,13 @@ def test_holm_against_a_worked_example():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+def test_a_difference_is_tested_on_both_sides_and_false_calls_are_as_rare():
+    values = [0.2, 0.5, 0.1, 0.7, 0.4]
+    found = infer(values, "differs", 0.0)
+    assert found.p == pytest.approx(stats.ttest_1samp(values, 0.0).pvalue)
+    assert infer([-value for value in values], "differs", 0.0).p == pytest.approx(found.p)
+    assert found.p_opposite == 1
+    samples = RNG.normal(size=(1000, 5)).tolist()
+    assert sum(infer(row, "differs", 0.0).p < LEVEL for row in samples) / 1000 == pytest.approx(LEVEL, abs=0.015)

@@ -1,16 +1,16 @@
 """What we expected, from trials with other seeds, registered before the runs that judge it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 from composcope.experiments.run import Run
 from composcope.papers.cures_beyond.numbers import behind_position, fully_right, position_right
 from composcope.papers.cures_beyond.plan import Cell, cells
 from composcope.papers.cures_beyond.treatments import CONTROL
 from composcope.papers.cures_beyond.worlds import BRIGHTNESS, BUMPS, DIGITS, SPRITES
-from composcope.study.claim import Claim, Effect, Part
-from composcope.study.effects import by_seed, difference, of_runs
+from composcope.study.claim import Claim, Effect, Part, Value
+from composcope.study.effects import combined, difference, of_runs
 from composcope.study.evidence import Evidence
-from composcope.study.plan import Key, Plan
+from composcope.study.plan import Plan
 from composcope.study.preset import Preset
 from composcope.study.statistics import Relation
 
@@ -36,12 +36,9 @@ def _gain(world: str, treatment: str, control: str, number: Number) -> Effect:
 def _best_of(world: str) -> Effect:
     """The largest share of any treatment, for seeds that have all of them."""
 
-    def effect(evidence: Evidence) -> dict[int, float]:
-        own: dict[Key, Sequence[Run]] = {
-            cell: runs for cell, runs in evidence.items() if isinstance(cell, Cell) and cell.world == world
-        }
-        rows = by_seed(Evidence(evidence.preset, own), fully_right)
-        return {seed: max(row.values()) for seed, row in rows.items()}
+    def effect(evidence: Evidence) -> Mapping[int, Value]:
+        own = [cell for cell in evidence if isinstance(cell, Cell) and cell.world == world]
+        return combined(own, fully_right, lambda *row: max(row))(evidence) if own else {}
 
     return effect
 

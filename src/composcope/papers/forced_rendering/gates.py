@@ -1,13 +1,16 @@
 """Which seeds can answer: those whose runs learned what they were trained on. The others are excluded and counted."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from composcope.experiments.run import Run
 from composcope.measures.error import LEARNED, mse
 from composcope.randomness import generator
 from composcope.study.claim import Effect, Excluded, Value, defined
-from composcope.study.effects import KeyOf
+from composcope.study.effects import KeyOf, Number
 from composcope.study.evidence import Evidence
+from composcope.study.plan import Key, Plan
+from composcope.study.preset import Preset
 
 UNLEARNED = f"did not learn its training images (MSE / blank MSE above {LEARNED:g})"
 
@@ -31,13 +34,27 @@ def _training_share(run: Run) -> float:
     return mse(run.draw(latents), targets).mean().item() / blank
 
 
-def learned(effect: Effect, *keys: KeyOf) -> Effect:
-    """The effect, but seeds with a run under one of the keys that did not learn, or without a value, are excluded."""
+def once_learned(number: Number) -> Callable[[Run], float | Excluded | None]:
+    """The number of a run that learned its training images; any other run is excluded."""
+    return lambda run: number(run) if training_share(run) <= LEARNED else Excluded(UNLEARNED)
+
+
+def learned(effect: Effect, *keys: KeyOf | Callable[[Preset], Plan]) -> Effect:
+    """The effect, but seeds with a run under one of the keys that did not learn, or without a value, are excluded.
+
+    - `keys`: keys, functions that give one for a preset, or plans, which stand for all of their keys.
+    """
 
     def gated(evidence: Evidence) -> dict[int, Value]:
-        runs = [run for key in keys for run in evidence[key(evidence.preset) if callable(key) else key]]
+        runs = [run for key in _expanded(keys, evidence.preset) for run in evidence[key]]
         values = effect(evidence)
         failed = {run.spec.seed for run in runs if run.spec.seed in values and training_share(run) > LEARNED}
         return {seed: Excluded(UNLEARNED) if seed in failed else defined(value) for seed, value in values.items()}
 
     return gated
+
+
+def _expanded(keys: Sequence[KeyOf | Callable[[Preset], Plan]], preset: Preset) -> Iterator[Key]:
+    for key in keys:
+        given = key(preset) if callable(key) else key
+        yield from given if isinstance(given, Mapping) else [given]

@@ -14,7 +14,7 @@ from composcope.papers.cures_beyond.drawing import draw_cells, draw_factors
 from composcope.papers.cures_beyond.numbers import Outcome, Outcomes, outcomes
 from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.numbers_file import pack_numbers, unpack_numbers
+from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
 
 ROOT = Path(__file__).parents[4]
 QUICK, TINY = STUDY.preset("quick"), STUDY.preset("tiny")
@@ -94,13 +94,13 @@ def test_the_numbers_are_the_verdicts():
     assert (row["treatment"], row["fully right"], row["has learned"]) == (CONTROL, 0.5, 1)
     assert row["per factor"] == "x 0.50, y 1.00"
     assert (row["seconds"], row["CPU seconds"], row["seeds with CPU seconds"]) == (2.0, 1.0, 1)
-    read, _ = unpack_numbers(pack_numbers(found, ""), outcomes)
+    read = unpack_numbers(pack_numbers(NumbersFile(found, "")), outcomes).numbers
     assert read.table() == found.table()
 
 
 def test_numbers_from_before_cpu_time_was_recorded_can_be_read():
     content = (ROOT / "tests" / "fixtures" / "cures_beyond_cells.npz").read_bytes()
-    read, _ = unpack_numbers(content, outcomes)
+    read = unpack_numbers(content, outcomes).numbers
     assert len(read.cells) == 54
     assert read.table()[0]["CPU seconds"] is None
 
@@ -127,7 +127,7 @@ def test_the_figures_show_every_cell():
         for w in ("one", "two")
         for t in ("a", "b")
     )
-    numbers, _ = unpack_numbers(pack_numbers(Outcomes(cells), ""), outcomes)
+    numbers = unpack_numbers(pack_numbers(NumbersFile(Outcomes(cells), "")), outcomes).numbers
     drawn = draw_cells(numbers)
     texts = [text.get_text() for text in drawn.axes[0].texts]
     assert len(texts) == 4

@@ -16,7 +16,7 @@ from composcope.papers.cures_beyond.data_need.numbers import (
 )
 from composcope.papers.cures_beyond.data_need.plan import SIZES, Amount, every_amount
 from composcope.study.evidence import RunCache
-from composcope.study.numbers_file import pack_numbers, unpack_numbers
+from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
 
 QUICK, TINY = STUDY.preset("quick"), STUDY.preset("tiny")
 
@@ -74,7 +74,7 @@ def test_the_table_says_where_the_number_is_only_bounded():
 
 
 def test_the_figure_marks_what_was_not_learned_and_what_was_not_reached():
-    read, _ = unpack_numbers(pack_numbers(NEED, ""), data_need)
+    read = unpack_numbers(pack_numbers(NumbersFile(NEED, "")), data_need).numbers
     curves, needed = draw_data_need(read).axes
     open_marks = [line for line in curves.lines if line.get_markerfacecolor() == "white"]
     assert [line.get_xdata()[0] for line in open_marks] == [12]

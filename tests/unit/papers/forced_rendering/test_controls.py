@@ -9,11 +9,12 @@ import torch
 from composcope.diagnosis.truth import true_geometry
 from composcope.experiments.run import Run
 from composcope.holdouts import Nothing
-from composcope.papers.forced_rendering import controls
+from composcope.papers.forced_rendering import controls, gates
 from composcope.papers.forced_rendering.base import base_spec, sizes_of
 from composcope.papers.forced_rendering.codes.plan import bump_alone
 from composcope.papers.forced_rendering.controls import numbers, plan
 from composcope.papers.forced_rendering.presets import TINY
+from composcope.study.claim import Excluded
 from composcope.study.drawing import MARK
 
 from .made import drawn, made, made_run, outlines, titled
@@ -95,7 +96,8 @@ def perfect_run(holdout, seed: int, volume_inside: float) -> Run:
     return made_run(spec, diagnosis=SimpleNamespace(layers=layers), **answers)
 
 
-def test_claim_24_compares_the_middle_with_the_rest_and_a_hole_with_none():
+def test_claim_24_compares_the_middle_with_the_rest_and_a_hole_with_none(monkeypatch):
+    monkeypatch.setattr(gates, "training_share", lambda run: 0.01)
     runs = {"square": [perfect_run(None, 1, 0.1)], "no hole": [perfect_run(Nothing(), 1, 2.0)]}
     ratio, without, accuracy, due = (part.effect(made(runs)) for part in CLAIM[24].parts)
     none = runs["no hole"][0]
@@ -106,3 +108,6 @@ def test_claim_24_compares_the_middle_with_the_rest_and_a_hole_with_none():
     assert without == {1: pytest.approx(np.log10(2))}
     assert due == {1: pytest.approx(1 + np.log10(2))}
     assert [part.relation for part in CLAIM[24].primary] == ["within", "within"]
+    monkeypatch.setattr(gates, "training_share", lambda run: 0.5 if run is runs["square"][0] else 0.01)
+    excluded = [isinstance(part.effect(made(runs))[1], Excluded) for part in CLAIM[24].parts]
+    assert excluded == [False, False, False, True]  # only the last compares with the run with a hole

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from composcope.experiments.run import Run
+from composcope.holdouts import split
 from composcope.papers.forced_rendering import base, depths
 from composcope.papers.forced_rendering.depths import claims, numbers, plan
 from composcope.papers.forced_rendering.depths.plan import KINDS, PAIR, DecoderKey
@@ -75,7 +76,7 @@ def test_the_number_above_a_volume_map_is_its_mean_in_the_hole(source, gather):
 def test_gallery_shows_held_out_points_of_the_first_seed(gather):
     evidence = gather(plan.cnns_and_others)
     gallery = numbers.gallery(evidence)
-    assert gallery.latents.tolist() == [[2, 3], [3, 4], [3, 3], [4, 3]]
+    assert gallery.latents.tolist() == [[3, 3], [3, 4], [4, 3], [4, 4]]
     assert torch.equal(gallery.truth, BumpTask(8).render(gallery.latents))
     key = DecoderKey("CNN", "rate", 2)
     run = evidence.first(key)
@@ -85,6 +86,13 @@ def test_gallery_shows_held_out_points_of_the_first_seed(gather):
     assert shown.accuracy == tuple(run.error["accuracy"] for run in evidence[key])
     others = [network.label for network in gallery.networks if network.group == OTHERS]
     assert others == ["transformer (bump)", "pixel-wise (one-hot)"]
+
+
+def test_gallery_shows_the_authors_points_at_their_size():
+    sizes = base.sizes_of(PAPER)
+    seen = split(BumpTask(sizes.size), sizes.hole)
+    shown = seen.latents[numbers.shown_points(seen.latents, seen.mask)]
+    assert shown.tolist() == [[11, 14], [12, 18], [17, 12], [17, 17]]
 
 
 def test_figure_10_shows_every_network_with_rings_at_the_true_positions(gather):

@@ -9,11 +9,11 @@ import torch
 from composcope.experiments.run import Run
 from composcope.measures.error import shape_correlation
 from composcope.measures.superposition import Superposition
-from composcope.papers.forced_rendering import similarity
+from composcope.papers.forced_rendering import gates, similarity
 from composcope.papers.forced_rendering.base import base_spec, sizes_of
 from composcope.papers.forced_rendering.presets import PAPER, TINY
 from composcope.papers.forced_rendering.similarity import claims, numbers, plan
-from composcope.study.claim import Excluded
+from composcope.study.claim import UNDEFINED, Excluded
 
 from .made import drawn, made, made_run, titled
 
@@ -109,8 +109,8 @@ def test_figure_8_shows_all_matrices_and_where_held_out_points_begin(gather):
     assert (above.get_title(), first.get_ylabel()) == ("L2 distance", "rate code")
     assert np.array_equal(axes.images[0].get_array(), matrices.grams["rate"]["l2"])
     assert [(patch.get_x(), patch.get_width()) for patch in axes.patches] == [(-0.5, 48), (47.5, 16)]
-    score = next(row["contrast of blocks, l2"] for row in matrices.scores if row["code"] == "rate")
-    assert axes.get_xlabel() == f"contrast {score:.2g}"
+    share = next(row["variance explained by blocks, l2"] for row in matrices.scores if row["code"] == "rate")
+    assert axes.get_xlabel() == f"blocks explain {share:.0%}"
 
 
 def test_effects_are_one_per_seed_and_none_without_runs(gather):
@@ -131,6 +131,13 @@ def test_runs_are_as_long_as_the_authors():
     )
 
 
+@pytest.fixture
+def learned(monkeypatch):
+    """Made-up runs have learned what they saw, except those of seed 9."""
+    monkeypatch.setattr(gates, "training_share", lambda run: 0.5 if run.spec.seed == 9 else 0.01)
+
+
+@pytest.mark.usefixtures("learned")
 def test_claim_2_takes_the_inner_part_of_the_hole_and_compares_sums_with_their_control(bump):
     inside = numbers.inner_region(bump, plan.sizes_of(TINY).inner)
     parts = Superposition(torch.where(inside, 0.9, 0.1), 0.3, 0.05)
@@ -139,7 +146,10 @@ def test_claim_2_takes_the_inner_part_of_the_hole_and_compares_sums_with_their_c
         made_run(bump.spec, diagnosis=SimpleNamespace(superposition=SimpleNamespace(parts=parts)), **answers),
         made_run(base_spec(TINY, "bump", 1), diagnosis=SimpleNamespace(superposition=None), **answers),
     ]
+    runs.append(made_run(base_spec(TINY, "bump", 9), diagnosis=runs[0].diagnosis, **answers))
     effects = [part.effect(made({"bump": runs})) for part in CLAIM[2].parts]
+    assert {effect.pop(9) for effect in effects} == {Excluded(gates.UNLEARNED)}
+    assert {effect.pop(1) for effect in effects[:3]} == {UNDEFINED}
     assert effects[:3] == [{0: pytest.approx(0.9)}, {0: 0.3}, {0: pytest.approx(0.25)}]
     assert effects[3] == {0: 0.0, 1: 0.0}  # true images have one bump
     assert effects[4][0] == pytest.approx(1 - (1 - (5 / 8) ** 2))  # which is where it should be: all but chance
@@ -157,6 +167,7 @@ def test_peaks_are_counted_if_strong_and_aligned_if_at_the_true_x_or_y():
     assert found.chance == pytest.approx(1 - (6 / 9) ** 2)
 
 
+@pytest.mark.usefixtures("learned")
 def test_claim_3_subtracts_what_true_images_have_and_excludes_empty_overlaps(bump):
     agreement = {"binary": 0.5, "binary smoothed": 0.75, "product smoothed": 0.5}
     rows = torch.arange(len(bump.split.latents))
@@ -183,14 +194,28 @@ def test_contrast_of_blocks_is_of_means_and_distances_turn_its_sign():
     assert numbers.block_contrast(torch.zeros(4, 4), held) is None
 
 
+def test_variance_of_blocks_sees_blocks_that_differ_in_opposite_directions():
+    held = torch.tensor([False] * 3 + [True] * 3)
+    gram = torch.full((6, 6), 2.0)
+    gram[:3, :3], gram[3:, 3:] = 3.0, 1.0
+    gram.fill_diagonal_(100.0)
+    assert numbers.variance_of_blocks(gram, held) == pytest.approx(1)
+    assert numbers.block_contrast(gram, held) == 0  # the mean of both blocks is that of the rest
+    noise = torch.rand(6, 6, generator=torch.Generator().manual_seed(0)) - 0.5
+    noisy = numbers.variance_of_blocks(gram + 3 * (noise + noise.T), held)
+    assert 0 < noisy < 0.7
+    assert numbers.variance_of_blocks(torch.ones(6, 6), held) is None
+    columns = torch.arange(6.0).repeat(6, 1)  # means 1, 4 and 2.5 of 6, 6 and 18 entries; the variance of 0 to 5
+    assert numbers.variance_of_blocks(columns, held) == pytest.approx((12 * 1.5**2 / 30) / (35 / 12))
+
+
 @pytest.mark.parametrize("kind", numbers.KINDS)
 def test_claim_15_excludes_seeds_of_which_a_matrix_is_empty(kind, monkeypatch):
     contrasts = {("bump", 0): None, ("bump", 1): 0.5, ("bump", 2): None, ("bump", 3): 0.5}
     contrasts |= {("rate", 0): None, ("rate", 1): None, ("rate", 2): 0.5, ("rate", 3): 0.75}
     runs = {code: [made_run(base_spec(TINY, code, seed)) for seed in range(4)] for code in ("bump", "rate")}
     named = {id(run): (code, run.spec.seed) for code, some in runs.items() for run in some}
-    monkeypatch.setattr(claims, "contrast", lambda run, kind: contrasts[named[id(run)]])
-    found = claims.more_blocks(kind)(made(runs))
+    found = claims.more_blocks(lambda run, kind: contrasts[named[id(run)]], kind)(made(runs))
     assert [isinstance(found[seed], Excluded) for seed in range(4)] == [True, True, True, False]
     assert found[3] == -0.25
     if kind == numbers.OVERLAP:

@@ -16,8 +16,8 @@ from composcope.study.panel import Rows
 from composcope.study.plan import Key
 from composcope.tasks.base import Images
 
-SHOWN = ((0.0, 0.5), (0.25, 0.75), (0.5, 0.5), (0.75, 0.25))
-"""The held-out points whose images are shown, as shares of the hole's sides; the third is its middle."""
+SHOWN = ((5 / 16, 8 / 16), (6 / 16, 12 / 16), (11 / 16, 6 / 16), (11 / 16, 11 / 16))
+"""The held-out points whose images are shown, as shares of the hole's sides; at 28 x 28 those that the authors show."""
 
 
 @dataclass(frozen=True)

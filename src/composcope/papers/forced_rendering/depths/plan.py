@@ -10,6 +10,7 @@ from composcope.decoders.pixelwise import Pixelwise
 from composcope.decoders.transformer import Transformer
 from composcope.papers.forced_rendering import base
 from composcope.papers.forced_rendering.base import base_spec
+from composcope.papers.forced_rendering.presets import QUICK_SEEDS
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset
 from composcope.training import Training
@@ -52,8 +53,8 @@ SIZES = {
         mlp_depths=(3, 4, 5),
         mlp_widths={"bump": 256, "rate": 128},
         mlp_training=Training(steps=1260),
-        mlp_seeds=(10, 11, 12, 13, 14),
-        mlp_few=(10,),
+        mlp_seeds=QUICK_SEEDS,
+        mlp_few=QUICK_SEEDS[:1],
         pixelwise=Pixelwise(depth=2, width=64),
         pixelwise_training=Training(steps=3000, batch=16, weight_decay=1e-4),
     ),

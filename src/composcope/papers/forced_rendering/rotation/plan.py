@@ -8,6 +8,7 @@ from composcope.decoders.digit_cnn import DigitCNN
 from composcope.encodings import Circle
 from composcope.experiments.spec import Spec
 from composcope.holdouts import Interval
+from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS
 from composcope.sampling import Everything
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset
@@ -37,8 +38,8 @@ def small(width: int) -> CNN:
 
 # 999 angles less [160, 200) are the authors' 888, a tenth of which they keep for validation.
 SIZES = {
-    "quick": Sizes(222, small(24), AS_LONG, seeds=(10, 11, 12, 13, 14)),
-    "paper": Sizes(999, DigitCNN(), AUTHORS, seeds=(10, 11, 12, 13, 14)),
+    "quick": Sizes(222, small(24), AS_LONG, seeds=QUICK_SEEDS),
+    "paper": Sizes(999, DigitCNN(), AUTHORS, seeds=PAPER_SEEDS),
     "tiny": Sizes(24, small(4), Training(steps=3), seeds=(0, 1)),
 }
 

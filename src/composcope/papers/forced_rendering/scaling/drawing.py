@@ -8,9 +8,10 @@ from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
 
 from composcope.papers.forced_rendering.scaling.numbers import LAWS, Scaling, Summary, over_seeds
 from composcope.papers.forced_rendering.scaling.plan import KINDS
-from composcope.papers.forced_rendering.scaling.search import ENOUGH
+from composcope.papers.forced_rendering.scaling.search import ENOUGH, Search
 from composcope.study.drawing import COLOURS, PAGE, figure
 
+SPREAD = 0.06  # of the side: how far the lines of seeds reach from it
 LOOK = {"bumps": (COLOURS[0], "o", "bumps alone"), "stripes": (COLOURS[1], "s", "stripes")}
 
 
@@ -27,7 +28,7 @@ def draw_scaling(numbers: Scaling) -> Figure:
 
 
 def _draw_thresholds(axes: Axes, numbers: Scaling) -> None:
-    """Mean and interval over seeds, every seed as a small mark, and the paper's power laws through the first mean.
+    """Mean and interval over seeds, every seed as a thin line, and the paper's power laws through the first mean.
 
     A size for which some seeds have only a bound has no mean.
     """
@@ -58,7 +59,8 @@ def _draw_thresholds(axes: Axes, numbers: Scaling) -> None:
         law = 2 ** known[first].mean * (guide / first) ** LAWS[kind]
         axes.plot(guide, law, color=colour, linestyle=(0, (2, 2)), linewidth=0.9)
         name = "N" if LAWS[kind] == 1 else f"N$^{LAWS[kind]}$"
-        axes.annotate(name, (guide[1], law[1]), (3, 0), textcoords="offset points", color=colour, va="center")
+        beside = guide[1] * (1 + SPREAD), law[1]
+        axes.annotate(name, beside, (3, 0), textcoords="offset points", color=colour, va="center")
     axes.set(xscale="log", xlabel="image side N, pixels", ylabel=f"training images for {ENOUGH:.0%} within 1 pixel")
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
@@ -71,15 +73,32 @@ def _draw_thresholds(axes: Axes, numbers: Scaling) -> None:
 
 
 def _draw_seeds(axes: Axes, numbers: Scaling, kind: str) -> None:
-    """One faint mark per seed; an arrow up from the cap if it was not enough, down if the smallest count was."""
-    colour, marker, _ = LOOK[kind]
+    """One faint line per seed, from the largest count that was not enough to the threshold.
+
+    An arrow up from the cap if that was not enough, down if the smallest count was. Seeds are drawn side by side.
+    """
+    colour = LOOK[kind][0]
     for search in numbers.of(kind):
-        if search.finished:
-            unreached = search.threshold is None
-            count = search.counts[-1] if search.threshold is None else search.threshold
-            sign = "$\\uparrow$" if unreached else "$\\downarrow$" if count == search.counts[0] else marker
-            size = 8 if sign != marker else 3.5
-            axes.plot(search.size, count, marker=sign, color=colour, markersize=size, alpha=0.55, markeredgewidth=0)
+        if not search.finished:
+            continue
+        side, bounds = search.size * _shift(numbers, search), search.bounds
+        if search.threshold is None:
+            _arrow(axes, side, search.counts[-1], "$\\uparrow$", colour)
+        elif bounds.low == 0:
+            _arrow(axes, side, search.threshold, "$\\downarrow$", colour)
+        else:
+            axes.plot([side, side], [bounds.low, bounds.high], color=colour, linewidth=0.9, alpha=0.55)
+
+
+def _shift(numbers: Scaling, search: Search) -> float:
+    """A factor of the side that keeps a seed's line apart from those of the other seeds and of the other kind."""
+    seeds = sorted({other.seed for other in numbers.searches})
+    place = (seeds.index(search.seed) + 1) / len(seeds)
+    return 1.0 + SPREAD * (place if search.kind == KINDS[0] else -place)
+
+
+def _arrow(axes: Axes, side: float, count: int, sign: str, colour: str) -> None:
+    axes.plot(side, count, marker=sign, color=colour, markersize=8, alpha=0.55, markeredgewidth=0)
 
 
 def _power(power: Summary) -> str:
@@ -96,9 +115,9 @@ def _draw_accuracies(axes: Axes, numbers: Scaling, kind: str) -> None:
     shades = colormaps["viridis"](np.linspace(0.85, 0.0, max(2, len(numbers.sizes))))
     for shade, size in zip(shades, numbers.sizes, strict=False):
         for index, search in enumerate(numbers.of(kind, size)):
-            tried = search.counts[: len(search.accuracies)]
+            counts, accuracies = zip(*search.tried, strict=True) if search.tried else ((), ())
             label = f"N = {size}" if index == 0 else None
-            axes.plot(tried, search.accuracies, marker=".", markersize=4, linewidth=0.8, color=shade, label=label)
+            axes.plot(counts, accuracies, marker=".", markersize=4, linewidth=0.8, color=shade, label=label)
     axes.axhline(ENOUGH, color="#888888", linewidth=0.8, linestyle=(0, (4, 2)))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))

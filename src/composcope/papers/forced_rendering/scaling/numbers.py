@@ -28,15 +28,19 @@ class Summary:
 
 
 def over_seeds(bounds: Sequence[Bounds]) -> Summary:
-    """The mean over seeds; the mean of the lower bounds if one has no upper bound, and vice versa."""
-    open_above = any(math.isinf(bound.high) for bound in bounds)
-    open_below = any(math.isinf(bound.low) for bound in bounds)
+    """The mean of the midpoints, from the t-interval of the lower bounds to that of the upper bounds.
+
+    The interval covers both what the counts tried leave open and the differences between seeds. Where a seed has no
+    upper bound there is only the mean of the lower bounds, and vice versa.
+    """
+    lows, highs = [bound.low for bound in bounds], [bound.high for bound in bounds]
+    open_below, open_above = -math.inf in lows, math.inf in highs
     if not bounds or (open_above and open_below):
         return Summary("?")
-    mean, low, high = interval([bound.low if open_above else bound.high for bound in bounds])
-    assert mean is not None
     if open_above or open_below:
-        return Summary(">=" if open_above else "<=", mean)
+        return Summary(">=" if open_above else "<=", float(np.mean(lows if open_above else highs)))
+    low, high = interval(lows)[1], interval(highs)[2]
+    mean = float(np.mean([*lows, *highs]))
     return Summary("", mean, math.nan if low is None else low, math.nan if high is None else high)
 
 
@@ -66,7 +70,7 @@ class Scaling:
 
     def joined(self, other: "Scaling") -> "Scaling":
         """The searches of both, in the plan's order; of the same search the one that tried more."""
-        every = sorted((*self.searches, *other.searches), key=lambda search: -len(search.accuracies))
+        every = sorted((*self.searches, *other.searches), key=lambda search: -len(search.tried))
         by_name = {search.name: search for search in reversed(every)}
         return Scaling(tuple(by_name[name] for name in sorted(by_name)))
 

@@ -1,12 +1,16 @@
-"""Which runs may be tried: image sizes, and for each size ever more training images."""
+"""Which runs may be tried: image sizes, and for each size ever more training images, then counts in between."""
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 from composcope.decoders.cnn import CNN
 from composcope.encodings import Bump
 from composcope.experiments.spec import Spec
 from composcope.holdouts import Square
+from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS
 from composcope.sampling import Draws, Sampling, Stripes
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset
@@ -14,7 +18,7 @@ from composcope.tasks.bump import BumpTask
 from composcope.training import Training
 
 KINDS = ("bumps", "stripes")
-SIX = tuple(range(10, 16))  # a sign test of effects known only by bounds needs at least six seeds
+SIGN_TEST = 6  # seeds that a sign test of effects known only by bounds needs at least
 
 
 @dataclass(frozen=True)
@@ -22,10 +26,12 @@ class Sizes:
     """What the searches are run at.
 
     - `sizes`: sides of the image; `counts`: numbers of bumps tried, each twice the one before, the last is the cap.
+    - `bisections`: how often the interval between the last count that was not enough and the first that was is halved.
     """
 
     sizes: tuple[int, ...]
     counts: tuple[int, ...]
+    bisections: int
     width: int
     training: Training
     seeds: tuple[int, ...]
@@ -35,18 +41,22 @@ SIZES = {
     "quick": Sizes(
         sizes=(10, 15, 20),
         counts=(8, 16, 32, 64, 128, 256, 512),
+        bisections=0,
         width=16,
         training=Training(steps=600, batch=16),
-        seeds=SIX,
+        seeds=tuple(range(QUICK_SEEDS[0], QUICK_SEEDS[0] + SIGN_TEST)),
     ),
     "paper": Sizes(
         sizes=(10, 15, 20, 25, 30),
         counts=(16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
+        bisections=2,
         width=32,
         training=Training(steps=3000),
-        seeds=SIX,
+        seeds=tuple(range(PAPER_SEEDS[0], PAPER_SEEDS[0] + SIGN_TEST)),
     ),
-    "tiny": Sizes(sizes=(8, 10), counts=(4, 8), width=4, training=Training(steps=3, batch=4), seeds=(0, 1)),
+    "tiny": Sizes(
+        sizes=(8, 10), counts=(4, 8), bisections=1, width=4, training=Training(steps=3, batch=4), seeds=(0, 1)
+    ),
 }
 
 
@@ -60,6 +70,8 @@ def sizes_of(preset: Preset) -> Sizes:
 class Cell:
     """Runs on one kind of training image, with images of this side and with this many of them.
 
+    - `bisection`: which bisection may try this count, 1 for the first; 0 for a count of the doubling search.
+
     >>> Cell("bumps", 12, 64).label
     'bumps, size 12, 64 images'
     """
@@ -67,6 +79,7 @@ class Cell:
     kind: str
     size: int
     images: int
+    bisection: int = 0
 
     @property
     def label(self) -> str:
@@ -88,22 +101,67 @@ def scaling_spec(preset: Preset, size: int, sampling: Sampling, seed: int) -> Sp
     )
 
 
-def samplings(preset: Preset, size: int) -> dict[str, list[Sampling]]:
-    """What is tried at a size, in ascending order: bumps from half the side to the cap, stripes up to all 2N."""
+def doubling_counts(preset: Preset, size: int) -> dict[str, list[int]]:
+    """What the doubling search tries at a size: bumps from half the side to the cap, stripes up to all 2N."""
     return {
-        "bumps": [Draws(count) for count in sizes_of(preset).counts if 2 * count >= size],
-        "stripes": [Stripes(stripes=2 * size // part) for part in (8, 4, 2, 1)],
+        "bumps": [count for count in sizes_of(preset).counts if 2 * count >= size],
+        "stripes": [2 * size // part for part in (8, 4, 2, 1)],
     }
+
+
+def midpoint(low: int, high: int) -> int | None:
+    """The geometric midpoint as an integer; None if it is not between the ends.
+
+    >>> midpoint(32, 64), midpoint(2, 3)
+    (45, None)
+    """
+    middle = round(math.sqrt(low * high))
+    return middle if low < middle < high else None
+
+
+def bisected(low: int, high: int, last: int, bisection: int = 1) -> Iterator[tuple[int, int]]:
+    """Every count that bisections up to the last may try between two counts, ascending, with its bisection.
+
+    >>> list(bisected(32, 64, last=2))
+    [(38, 2), (45, 1), (54, 2)]
+    """
+    middle = midpoint(low, high)
+    if bisection <= last and middle is not None:
+        yield from bisected(low, middle, last, bisection + 1)
+        yield middle, bisection
+        yield from bisected(middle, high, last, bisection + 1)
+
+
+def all_counts(doubled: Sequence[int], bisections: int) -> list[tuple[int, int]]:
+    """Every count that may be tried, ascending, with its bisection (0 for the doubling search).
+
+    >>> all_counts([4, 8, 16], bisections=1)
+    [(4, 0), (6, 1), (8, 0), (11, 1), (16, 0)]
+    """
+    between = [pair for ends in pairwise(doubled) for pair in bisected(*ends, bisections)]
+    return sorted([*((count, 0) for count in doubled), *between])
+
+
+def sampling_of(kind: str, count: int) -> Sampling:
+    """This many bumps, or this many stripes."""
+    return Draws(count) if kind == "bumps" else Stripes(stripes=count)
 
 
 def cells(preset: Preset) -> Plan:
-    """Every cell that may be tried; `search.needed` selects those that are."""
+    """Every cell that may be tried, by size and kind, ascending; `search.needed` selects those that are."""
     sizes = sizes_of(preset)
     return {
-        Cell(kind, size, sampling.count(BumpTask(size), Square(0, 0))): tuple(
-            scaling_spec(preset, size, sampling, seed) for seed in sizes.seeds
+        Cell(kind, size, count, bisection): tuple(
+            scaling_spec(preset, size, sampling_of(kind, count), seed) for seed in sizes.seeds
         )
         for size in sizes.sizes
-        for kind, tried in samplings(preset, size).items()
-        for sampling in tried
+        for kind, doubled in doubling_counts(preset, size).items()
+        for count, bisection in all_counts(doubled, sizes.bisections)
     }
+
+
+def most_runs(preset: Preset) -> int:
+    """How many runs the searches do at most: every doubling and all bisections."""
+    sizes = sizes_of(preset)
+    searches = [tried for size in sizes.sizes for tried in doubling_counts(preset, size).values()]
+    return len(sizes.seeds) * sum(len(tried) + sizes.bisections for tried in searches)

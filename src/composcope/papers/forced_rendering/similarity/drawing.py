@@ -122,14 +122,15 @@ def draw_matrices(numbers: Matrices) -> Figure:
             bottom = min(other[kind].min().item() for other in numbers.grams.values()) if kind == RAW else 0.0
             shades = "cividis_r" if kind == "l2" else "cividis"  # bright is alike, in distances too
             picture = axes.imshow(gram.numpy(), cmap=shades, vmin=bottom, vmax=top, aspect="auto")
-            score = next(row[f"contrast of blocks, {kind}"] for row in numbers.scores if row["code"] == code)
+            shares = [row.get(f"variance explained by blocks, {kind}") for row in numbers.scores if row["code"] == code]
             _mark_blocks(axes, numbers.seen, len(gram))
             if not gram.any():
                 middle = numbers.seen / len(gram) / 2
                 _say_empty(axes, (middle, 1 - middle))  # inside the block of seen images, beside its outline
                 continue
             drawn.colorbar(picture, ax=axes, pad=0.02).ax.tick_params(labelsize=6)
-            axes.set_xlabel("" if score is None else f"contrast {score:.2g}", fontsize=7)
+            if isinstance(shares[0], float):  # of the seed that is shown; numbers of older versions have none
+                axes.set_xlabel(f"blocks explain {shares[0]:.0%}", fontsize=7)
     return drawn
 
 

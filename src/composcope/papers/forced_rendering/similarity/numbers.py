@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import max_pool2d
 
@@ -296,8 +296,30 @@ def block_contrast(gram: Float[Tensor, "n n"], held: Bool[Tensor, "n"]) -> float
     return (within - between) / (within + between) if within + between > 0 else None
 
 
-def _without_diagonal(block: Float[Tensor, "n n"]) -> Float[Tensor, "entries"]:
+def _without_diagonal(block: Shaped[Tensor, "n n"]) -> Shaped[Tensor, "entries"]:
     return block[~torch.eye(len(block), dtype=torch.bool)]
+
+
+def variance_of_blocks(gram: Float[Tensor, "n n"], held: Bool[Tensor, "n"]) -> float | None:
+    """Share of the variance of a matrix's entries off the diagonal that lies between seen x seen, held-out x held-out
+    and the rest; None for a matrix without variance.
+
+    >>> gram = torch.tensor([[9.0, 3.0, 1.0, 1.0], [3.0, 9.0, 1.0, 1.0], [1.0, 1.0, 9.0, 2.0], [1.0, 1.0, 2.0, 9.0]])
+    >>> variance_of_blocks(gram, torch.tensor([False, False, True, True]))
+    1.0
+    """
+    entries = _without_diagonal(gram).double()
+    total = entries.var(correction=0).item()
+    if total == 0:
+        return None
+    kinds = _without_diagonal(held[:, None].long() + held[None, :].long())
+    means = torch.stack([entries[kinds == kind].mean() for kind in range(3)])
+    return means[kinds].var(correction=0).item() / total
+
+
+def block_share(run: Run, kind: str) -> float | None:
+    """The share of a matrix's variance that its blocks explain."""
+    return variance_of_blocks(gram_of(run, kind), run.split.mask[run.diagnosis.kernels.rows])
 
 
 def contrast(run: Run, kind: str) -> float | None:
@@ -314,5 +336,6 @@ def blocks(run: Run, kind: str) -> float | None:
 
 def _block_scores(code: str, run: Run) -> dict[str, object]:
     row: dict[str, object] = {"code": code, "seed": run.spec.seed}
+    row |= {f"variance explained by blocks, {kind}": block_share(run, kind) for kind in KINDS}
     row |= {f"contrast of blocks, {kind}": contrast(run, kind) for kind in KINDS}
     return row | {"variance explained by a shared x or y, cosine": blocks(run, "cosine")}

@@ -103,7 +103,7 @@ CLAIMS = (
         secondary=(
             Part(
                 "correlation with the bump minus that with the cross, trend over the number of bumps",
-                learned(over_bumps(bump_over_cross), most_bumps),
+                learned(over_bumps(bump_over_cross), plan.increasing_bumps),
                 ">",
                 0.0,
                 UPWARD,

@@ -188,7 +188,7 @@ CLAIMS = (
         primary=(
             Part(
                 "bump-likeness of sample units of the last hidden layer, slope per step in the number of bumps",
-                learned(over_bumps(last_hidden(sample_bump)), stripes_alone, most_bumps),
+                learned(over_bumps(last_hidden(sample_bump)), plan.increasing_bumps),
                 ">",
                 0.0,
                 UPWARD,
@@ -197,7 +197,7 @@ CLAIMS = (
         secondary=(
             Part(
                 "bump-likeness of all units of the last hidden layer, slope per step in the number of bumps",
-                learned(over_bumps(last_hidden(bump_likeness)), stripes_alone, most_bumps),
+                learned(over_bumps(last_hidden(bump_likeness)), plan.increasing_bumps),
                 ">",
                 0.0,
                 UPWARD,
@@ -211,7 +211,7 @@ CLAIMS = (
             ),
             Part(
                 "bump-likeness of the image's pixels, slope per step in the number of bumps",
-                learned(over_bumps(of_image(bump_likeness)), stripes_alone, most_bumps),
+                learned(over_bumps(of_image(bump_likeness)), plan.increasing_bumps),
                 ">",
                 0.0,
                 UPWARD,

@@ -1,14 +1,14 @@
 """Trends over ordered steps: from hidden layer to hidden layer, and from each number of bumps to the next."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.papers.forced_rendering.smoothness import hidden_layers
 from composcope.papers.forced_rendering.stripes.plan import increasing_bumps
-from composcope.study.claim import Effect
-from composcope.study.effects import Number, by_seed
+from composcope.study.claim import Effect, Value
+from composcope.study.effects import Number, combined
 from composcope.study.evidence import Evidence
 
 UPWARD = "0 is no trend"
@@ -32,9 +32,8 @@ def over_layers(measure: Callable[[LayerDiagnosis], float]) -> Number:
 def over_bumps(number: Number) -> Effect:
     """The slope of a number from each number of bumps with stripes to the next, for seeds that have all of them."""
 
-    def effect(evidence: Evidence) -> dict[int, float]:
+    def effect(evidence: Evidence) -> Mapping[int, Value]:
         keys = list(increasing_bumps(evidence.preset))
-        rows = by_seed(evidence, number, complete=False)
-        return {seed: slope([row[key] for key in keys]) for seed, row in rows.items() if set(keys) <= set(row)}
+        return combined(keys, number, lambda *row: slope(row))(evidence)
 
     return effect
