@@ -127,7 +127,8 @@ def reproduce(
     from composcope.experiments.summary import check_writable
     from composcope.report.report import write_report
     from composcope.study.numbers_file import no_runs_yet
-    from composcope.study.reproduce import draw, redraw_figures, run_missing
+    from composcope.study.redrawing import redraw_figures
+    from composcope.study.reproduce import draw, run_missing
     from composcope.study.request import left_to_do, make_request
     from composcope.study.study import find_study
     from composcope.terminal import progress_bar
