@@ -159,7 +159,7 @@ def test_figures_are_drawn_again_from_their_numbers(reproduced, composcope_once,
 def machine(panel, evidence, keep):
     """The file of numbers of a machine that has those runs of which `keep(key, run)` is true, as it is read again."""
     kept = Evidence(TINY, {key: [run for run in runs if keep(key, run)] for key, runs in evidence.items()})
-    lacking = tuple(label_of(key) for key, runs in kept.items() if not runs)
+    lacking = tuple(label_of(key) for key, runs in kept.items() if panel.partial and not runs)
     file = NumbersFile(panel.numbers(kept), describe(kept), count_seeds(map(len, kept.values())), lacking)
     return unpack_numbers(pack_numbers(file), panel.numbers)
 

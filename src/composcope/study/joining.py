@@ -1,27 +1,14 @@
 """Numbers of one figure from several machines, as one: those that each had runs for, seed by seed."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from composcope.errors import BadInput
 from composcope.study.numbers_file import NumbersFile, numbers_type
-from composcope.study.panel import Panel, count_seeds
+from composcope.study.panel import Joinable, Panel, count_seeds
 
 T = TypeVar("T")
 K = TypeVar("K")
-
-
-@runtime_checkable
-class Joinable(Protocol):
-    """Numbers that say which seeds they are of, so that those of other kinds of run and other seeds can be added."""
-
-    def joined(self, other: Self) -> Self:
-        """These numbers and those that only the other has."""
-        ...
-
-    def seed_counts(self) -> Iterable[int]:
-        """How many seeds each kind of run has."""
-        ...
 
 
 def can_join(panel: Panel) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, runtime_checkable
 
 from composcope.errors import RunFailed
 from composcope.experiments.spec import Spec
@@ -21,6 +21,19 @@ class Numbers(Protocol):
     """What a figure shows."""
 
     def table(self) -> Rows: ...
+
+
+@runtime_checkable
+class Joinable(Protocol):
+    """Numbers that say which seeds they are of, so that those of other kinds of run and other seeds can be added."""
+
+    def joined(self, other: Self) -> Self:
+        """These numbers and those that only the other has."""
+        ...
+
+    def seed_counts(self) -> Iterable[int]:
+        """How many seeds each kind of run has."""
+        ...
 
 
 def every_run(plan: Plan, store: Store) -> list[Spec]:
@@ -96,8 +109,8 @@ def render(panel: Panel, preset: Preset, settings: Sequence[str], cache: RunCach
         numbers = panel.numbers(evidence)
     except RunFailed as damage:
         return RenderedPanel(*about, [], missing=str(damage))
-    seeds = count_seeds(map(len, evidence.values()))
-    file = NumbersFile(numbers, describe(evidence, settings), seeds, lacking if drawable else ())
+    counts = numbers.seed_counts() if isinstance(numbers, Joinable) else map(len, evidence.values())
+    file = NumbersFile(numbers, describe(evidence, settings), count_seeds(counts), lacking if drawable else ())
     return redraw(panel, pack_numbers(file), evidence.run_ids)
 
 
