@@ -93,8 +93,8 @@ def _sample(observation: Observation) -> Any:
 
 def _diagnosis(observation: Observation) -> int:
     """The version of the diagnosis that the value was read from; 0 if from none."""
-    versions = dict(observation.provenance).get("diagnosis", "0")
-    return max(int(version) for version in versions.split(", "))
+    versions = dict(observation.provenance).get("diagnosis", "").split(", ")
+    return max((int(version) for version in versions if version.isdecimal()), default=0)
 
 
 def _joined_value(values: Sequence[Value]) -> Value:
@@ -149,11 +149,13 @@ def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
 
 def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
     """The part's value for every seed; seeds of which a run failed or is damaged are excluded."""
+    values: Mapping[int, Value] = {}
     try:
         values = part.effect(evidence)
     except RunFailed:  # a damaged run
         evidence = evidence.without_damaged()
-        values = part.effect(evidence)
+        with suppress(RunFailed):  # something else; the table of runs says what
+            values = part.effect(evidence)
     if part.exact:
         return values
     return {**{seed: Excluded(reason) for seed, reason in evidence.failed.items()}, **values}
