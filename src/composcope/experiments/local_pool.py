@@ -95,7 +95,7 @@ def signals_held() -> Iterator[None]:
 
 def _start_worker(steps: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     logging.getLogger("composcope.fastconv").setLevel(logging.ERROR)  # the parent has logged this
 
     def report(slot: int, done: float) -> None:
@@ -104,8 +104,12 @@ def _start_worker(steps: Any) -> None:
     report_to(report)
 
 
-def _end_with_parent() -> None:
-    """End this worker when its parent does; otherwise it would wait for work forever."""
+def end_with_parent() -> None:
+    """From now on, end this process when its parent ends; otherwise it would wait for work forever."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait_for_end([parent.sentinel])

@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from composcope.experiments.local_pool import end_with_parent
 from composcope.experiments.machine import using_threads
 from composcope.experiments.plugins import load_plugin
 from composcope.experiments.store import Store
@@ -104,6 +105,7 @@ _cache: RunCache
 
 def _start(job: _Job, plugins: Sequence[str]) -> None:
     global _request, _cache
+    end_with_parent()
     for path in plugins:
         load_plugin(path)
     study = find_study(job.study)

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -307,3 +309,28 @@ def test_costly_runs_come_first_and_of_long_work_whole_seeds(tiny_spec):
         (2, 1),
         (1, 1),
     ]
+
+
+PARENT = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from composcope.experiments.local_pool import end_with_parent
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), end_with_parent)
+    print(pool.submit(os.getpid).result(), flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    (tmp_path / "parent.py").write_text(PARENT)
+    with subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True) as parent:
+        worker = int(parent.stdout.readline())
+        assert os.path.isdir(f"/proc/{worker}")
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while os.path.isdir(f"/proc/{worker}") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not os.path.isdir(f"/proc/{worker}")
