@@ -28,13 +28,15 @@ class Sizes:
 
 
 SIZES = {
-    # The base run has seen every combination, as 20000 draws have; 15 of 50 epochs are three tenths of its steps.
+    # The base run has seen every combination, as 20000 draws have. The authors' 15 of 50 epochs would be 450 steps,
+    # after which two of the seeds 0 to 5 have not learned their training images; after 750 all have.
     "quick": Sizes(
         inner=Square(6, 9),
         sums_sampling=None,
         sums_training=None,
-        short_training=Training(steps=450, batch=16),
+        short_training=Training(steps=750, batch=16),
         short_rate_training=Training(steps=1200, batch=16),
+        short_seeds=tuple(range(25, 30)),  # the length was changed after a look at 20 to 24
     ),
     "paper": Sizes(
         inner=Square(10, 18),
