@@ -48,7 +48,7 @@ class Sizes:
 SIZES = {
     "quick": Sizes(
         depths=(2, 3, 4),
-        compared=(2, 3),
+        compared=(2, 4),
         several=(3,),
         mlp_depths=(3, 4, 5),
         mlp_widths={"bump": 256, "rate": 128},
