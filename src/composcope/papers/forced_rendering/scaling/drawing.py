@@ -75,7 +75,8 @@ def _draw_thresholds(axes: Axes, numbers: Scaling) -> None:
 def _draw_seeds(axes: Axes, numbers: Scaling, kind: str) -> None:
     """One faint line per seed, from the largest count that was not enough to the threshold.
 
-    An arrow up from the cap if that was not enough, down if the smallest count was. Seeds are drawn side by side.
+    An arrow up from the cap if that was not enough, down if the smallest count was. Seeds are drawn side by side. The
+    line of a single seed would repeat the interval of the mean.
     """
     colour = LOOK[kind][0]
     for search in numbers.of(kind):
@@ -86,7 +87,7 @@ def _draw_seeds(axes: Axes, numbers: Scaling, kind: str) -> None:
             _arrow(axes, side, search.counts[-1], "$\\uparrow$", colour)
         elif bounds.low == 0:
             _arrow(axes, side, search.threshold, "$\\downarrow$", colour)
-        else:
+        elif len(numbers.of(kind, search.size)) > 1:
             axes.plot([side, side], [bounds.low, bounds.high], color=colour, linewidth=0.9, alpha=0.55)
 
 

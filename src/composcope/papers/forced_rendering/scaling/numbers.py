@@ -30,8 +30,11 @@ class Summary:
 def over_seeds(bounds: Sequence[Bounds]) -> Summary:
     """The mean of the midpoints, from the t-interval of the lower bounds to that of the upper bounds.
 
-    The interval covers both what the counts tried leave open and the differences between seeds. Where a seed has no
-    upper bound there is only the mean of the lower bounds, and vice versa.
+    The interval covers both what the counts tried leave open and the differences between seeds; of a single seed it is
+    the seed's own. Where a seed has no upper bound there is only the mean of the lower bounds, and vice versa.
+
+    >>> over_seeds([Bounds(3, 5)])
+    Summary(sign='', mean=4.0, low=3, high=5)
     """
     lows, highs = [bound.low for bound in bounds], [bound.high for bound in bounds]
     open_below, open_above = -math.inf in lows, math.inf in highs
@@ -39,8 +42,10 @@ def over_seeds(bounds: Sequence[Bounds]) -> Summary:
         return Summary("?")
     if open_above or open_below:
         return Summary(">=" if open_above else "<=", float(np.mean(lows if open_above else highs)))
-    low, high = interval(lows)[1], interval(highs)[2]
     mean = float(np.mean([*lows, *highs]))
+    if len(bounds) == 1:
+        return Summary("", mean, lows[0], highs[0])
+    low, high = interval(lows)[1], interval(highs)[2]
     return Summary("", mean, math.nan if low is None else low, math.nan if high is None else high)
 
 
