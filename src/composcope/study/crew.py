@@ -81,9 +81,11 @@ def _available(request: Request, store: Store) -> int:
 
 
 def _result(source: Panel | Claim, request: Request, cache: RunCache) -> RenderedPanel | list[Observation]:
-    if isinstance(source, Panel):
-        return render(source, request.preset, request.settings, cache)
-    return observe(source, cache.gather(request.preset, request.plan(source)))
+    """One figure or claim, on one thread: last digits depend on the number of threads."""
+    with using_threads(1):
+        if isinstance(source, Panel):
+            return render(source, request.preset, request.settings, cache)
+        return observe(source, cache.gather(request.preset, request.plan(source)))
 
 
 def _name(source: Panel | Claim) -> str | int:
@@ -115,5 +117,4 @@ def _start(job: _Job, plugins: Sequence[str]) -> None:
 
 def _do(name: str | int) -> RenderedPanel | list[Observation]:
     source = next(source for source in _sources(_request) if _name(source) == name)
-    with using_threads(1):
-        return _result(source, _request, _cache)
+    return _result(source, _request, _cache)
