@@ -304,8 +304,9 @@ class _Driver:
             self.false_starts += 1
             if self.false_starts == MOST_FALSE_STARTS:
                 raise RunFailed(
-                    f"worker processes died {self.false_starts} times in a row before they began a run;"
-                    f" is there enough memory? {len(again)} runs are left"
+                    f"worker processes died {self.false_starts} times in a row before they began a run; is there enough"
+                    ' memory, and does a script of your own call this under `if __name__ == "__main__":`?'
+                    f" {len(again)} runs are left"
                 )
         return again
 
