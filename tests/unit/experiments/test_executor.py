@@ -118,3 +118,18 @@ def test_a_killed_sweep_leaves_no_worker_and_is_finished_by_the_same_command(tin
     assert f"6 runs: {done} done, {6 - done} to do" in again.stdout
     assert store.frame(verify=True)["status"].tolist() == ["done"] * 6
     assert all(weights_of(store, run_id) == content for run_id, content in finished.items())
+
+
+@pytest.mark.slow
+def test_a_script_without_a_main_guard_is_told_so(tiny_spec, tmp_path):
+    (tmp_path / "spec.toml").write_text(tiny_spec.to_toml())
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import composcope as cs\n"
+        "from dataclasses import replace\n"
+        "spec = cs.Spec.from_toml('spec.toml')\n"
+        "cs.run_all([replace(spec, seed=seed) for seed in range(4)], 'runs', workers=2)\n"
+    )
+    ended = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].endswith('under `if __name__ == "__main__":`? 4 runs are left')
