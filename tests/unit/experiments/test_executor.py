@@ -128,7 +128,7 @@ def test_a_script_without_a_main_guard_is_told_so(tiny_spec, tmp_path):
         "import composcope as cs\n"
         "from dataclasses import replace\n"
         "spec = cs.Spec.from_toml('spec.toml')\n"
-        "cs.run_all([replace(spec, seed=seed) for seed in range(4)], 'runs', workers=2)\n"
+        "cs.run_all([replace(spec, seed=seed) for seed in range(4)], cs.Store('runs'), workers=2)\n"
     )
     ended = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 1
