@@ -7,6 +7,7 @@ import re
 import runpy
 import shlex
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,24 @@ def test_files_named_on_the_pages_exist():
         if page.exists():
             for name in re.findall(r"examples/[\w.]+\.toml", page.read_text()):
                 assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def test_the_outcomes_in_the_readme_are_those_of_the_ledgers():
+    """Its table has every claim once; a row's claims share their outcomes, "seen at 16x16" as "seen"."""
+    made = runpy.run_path(str(ROOT / "docs" / "claims_table.py"))
+    quick, paper = ({n: claim["outcome"] for n, claim in made["ledger"](name).items()} for name in ("quick", "paper"))
+    text = (ROOT / "README.md").read_text()
+    section = text[text.index("## Does the paper hold?") :].split("\n## ")[0]
+    found = {}
+    for said, small, large in re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", section, re.M)[1:]:
+        for number in re.findall(r"\((\d+)\b", said):
+            assert int(number) not in found
+            found[int(number)] = small, large
+    assert found == {n: tuple(outcome.split(" at ")[0] for outcome in (quick[n], paper[n])) for n in quick}
+    counts = Counter(outcome.split(" at ")[0] for outcome in paper.values())
+    for outcome, count in counts.items():
+        words = {"not run": "have no runs yet"}.get(outcome, outcome)
+        assert re.search(rf"\b{count} (are\s)?{words}", section), (outcome, count)
 
 
 def test_the_table_of_claims_is_that_of_the_ledgers():
