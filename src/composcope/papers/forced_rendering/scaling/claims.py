@@ -66,8 +66,9 @@ CLAIMS = (
         ),
         note=(
             "A threshold is known only up to the next smaller count tried, so every seed gives bounds and a sign test"
-            " over six seeds is made; the preset paper bisects twice, so a threshold is known there to a factor of"
-            " about 2**(1/4). This was changed after a look at the quick preset's results, before any run at the preset"
+            " is made, which needs six seeds. The preset paper bisects twice, so a threshold is known there to a factor"
+            " of about 2**(1/4); the quick preset does not, and its bounds are too wide to decide with any number of"
+            " seeds. This was changed after a look at the quick preset's results, before any run at the preset"
             " paper. The power depends on how the hole grows with N: its side is 0.4 N here. No code for this"
             " experiment is published, and the sizes of the paper's figure are larger."
         ),

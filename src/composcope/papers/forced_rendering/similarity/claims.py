@@ -190,8 +190,8 @@ CLAIMS = (
         note=f"The authors count pixels that are dark in both images (foregrounds above {DARK}), of which most "
         "held-out images have none, being faint: such a matrix is nearly empty and cannot agree with any kernel. "
         "Cosines need no threshold. The exact kernel only knows equal values, while bumps are wider than a pixel. Near "
-        "the edge of the hole the decoder may still draw proper bumps, which follow the product kernel. The networks "
-        "are trained for 15 epochs, as the authors' were.",
+        "the edge of the hole the decoder may still draw proper bumps, which follow the product kernel. At the preset "
+        "paper the networks are trained for 15 epochs, as the authors' were.",
         version=2,
     ),
     Claim(
