@@ -1,0 +1,26 @@
+"""Figures and claims: the same digits, however many processes make them."""
+
+import torch
+
+from composcope.experiments.machine import using_threads
+from composcope.papers.forced_rendering.study import STUDY
+from composcope.study import crew
+from composcope.study.request import make_request
+
+
+def test_figures_and_claims_are_made_on_one_thread(store, monkeypatch):
+    """Also in this process, which may have more: last digits depend on the number of threads."""
+    threads = []
+
+    def count(*given):
+        threads.append(torch.get_num_threads())
+        return []
+
+    monkeypatch.setattr(crew, "render", count)
+    monkeypatch.setattr(crew, "observe", count)
+    request = make_request(STUDY, ["controls"], "tiny")
+    with using_threads(2):
+        made = [source for source, _ in crew._results(request, store, workers=1, plugins=())]
+        assert torch.get_num_threads() == 2
+    assert made == [*request.panels, *request.claims]
+    assert threads == [1] * len(made)
