@@ -192,7 +192,11 @@ def test_kinds_of_run_of_two_machines_give_the_figure_of_one(name, reproduced):
     if len(keys) == 1:
         return  # nothing to divide
     whole = unpack_numbers((out / "numbers" / f"figure_{name}.npz").read_bytes(), panel.numbers)
-    a, b = (machine(panel, evidence, lambda key, run, odd=odd: keys.index(key) % 2 == odd) for odd in (0, 1))
+
+    def half(odd):
+        return machine(panel, evidence, lambda key, run: key in panel.essential or keys.index(key) % 2 == odd)
+
+    a, b = half(0), half(1)
     assert a.lacking == tuple(map(label_of, keys[1::2]))
     assert same(join_files(panel, a, b), whole)
     assert same(join_files(panel, b, a), whole)
@@ -236,6 +240,30 @@ def test_a_figure_is_drawn_from_what_there_is_and_says_what_is_not(reproduced, c
     file = unpack_numbers(content, CATALOGUE["2d"].numbers)
     assert [network.label for network in file.numbers.networks] == [first.label_in_group]
     assert file.caption.endswith(f"; no runs yet: {lacking}")
+
+
+def test_a_figure_is_not_drawn_without_the_runs_that_it_is_about(reproduced, composcope_once, tmp_path):
+    _, store, _ = reproduced
+    plan = CATALOGUE["1d"].plan(TINY)
+    for spec in plan["rate"]:
+        shutil.copytree(store.folder / spec.run_id, tmp_path / "runs" / spec.run_id)
+    shutil.copy(store.folder / "store.json", tmp_path / "runs")
+    result = composcope_once(
+        *("reproduce", "1d", "--preset", "tiny", "--no-train"),
+        *("--store", tmp_path / "runs", "--out", tmp_path / "out"),
+    )
+    assert "figure 1d: no runs yet: bump; one-hot; positional" in result.out
+    assert not (tmp_path / "out" / "numbers" / "figure_1d.npz").exists()
+
+
+def test_a_claim_is_run_by_its_number(composcope_once, tmp_path):
+    where = ("--store", tmp_path / "runs", "--out", tmp_path / "out")
+    result = composcope_once("reproduce", "--claim", "2", "--preset", "tiny", *where)
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[1].startswith("2 runs: 0 in ")
+    assert "figure 1d: drawn from what there is; no runs yet: rate; one-hot; positional" in result.out
+    assert "1 claims: 1 undetermined" in result.out
+    assert "--claim trains runs and --redraw only draws" in composcope_once("reproduce", "--claim", "2", "--redraw").err
 
 
 def test_numbers_of_two_folders_are_joined(reproduced, composcope_once, tmp_path):

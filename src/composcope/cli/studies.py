@@ -91,6 +91,10 @@ def reproduce(
     study: StudyOption = None,
     preset: PresetOption = None,
     seeds: SeedsOption = None,
+    claim: Annotated[
+        list[int] | None,
+        typer.Option(help="Instead of figures: train only what this claim rests on, by number. May be repeated."),
+    ] = None,
     workers: WorkersOption = None,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option(help="Folder for figures, tables, claims.json and the report.")] = Path("out"),
@@ -138,13 +142,15 @@ def reproduce(
         raise BadInput("--style needs --redraw: figures are drawn in another style from their numbers")
     if join and not redraw:
         raise BadInput("--join needs --redraw: figures are drawn from the joined numbers")
+    if claim and redraw:
+        raise BadInput("--claim trains runs and --redraw only draws: name the figures to draw again")
     if redraw:
         panels = redraw_figures(find_study(study), out, figures or [], style, join or [], _print_kept)
         print(f"{len(panels)} figures: {out / 'figures'}")
         return
     check_engine(dask, gather, resource)
     target, part = Store(store), shard_of(shard)
-    options: dict[str, Any] = {"preset": preset, "seeds": _seeds(seeds), "settings": set_ or []}
+    options: dict[str, Any] = {"preset": preset, "seeds": _seeds(seeds), "settings": set_ or [], "claims": claim or []}
     if dry_run:
         _print_dry_run(study, figures or [], target, workers, kernels, options)
         return

@@ -52,7 +52,8 @@ class Panel:
     - `diagnosed`: whether its runs are diagnosed as well as trained.
     - `most_runs`: for a search, how many of the plan's runs it does at most.
     - `search`: for a search, a name for the search that a run belongs to; its runs are done by one shard.
-    - `partial`: whether it can be made while there are no runs yet for some keys of its plan.
+    - `partial`: whether it can be made while there are no runs yet for some keys of its plan; `essential`: keys that
+      must have runs even so.
     - `styles`: other ways to draw it, by name, for `composcope reproduce --redraw --style NAME`.
     """
 
@@ -68,6 +69,7 @@ class Panel:
     most_runs: Callable[[Preset], int] | None = None
     search: Callable[[Key, Spec], str] | None = None
     partial: bool = False
+    essential: tuple[Key, ...] = ()
     styles: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
@@ -102,7 +104,7 @@ def render(panel: Panel, preset: Preset, settings: Sequence[str], cache: RunCach
     evidence = cache.gather(preset, plan)
     about = (panel.name, panel.title, panel.see, panel.no_claim, evidence.run_ids)
     lacking = tuple(label_of(key) for key, runs in evidence.items() if not runs)
-    drawable = panel.partial and any(evidence.values())
+    drawable = panel.partial and any(evidence.values()) and all(evidence[key] for key in panel.essential)
     try:
         if lacking and not drawable and panel.needed(plan, cache.store):
             return RenderedPanel(*about, [], missing=no_runs_yet(lacking))

@@ -111,6 +111,7 @@ def reproduce(
     store: Store | str | os.PathLike[str] = "runs",
     seeds: int | range | None = None,
     settings: Sequence[str] = (),
+    claims: Sequence[int] = (),
     train: bool = True,
     workers: int | None = None,
     kernels: Literal["auto", "torch"] = "auto",
@@ -124,11 +125,12 @@ def reproduce(
     - `figures`: by name, "3" for all of 3a to 3d; all by default. `preset`: by name, the study's first by default.
     - `seeds`: this many seeds in every experiment, or these, as in `range(15, 20)`. `settings`: `["task.sigma=2"]`
       changes every run of the figures.
+    - `claims`: by number, instead of figures: only the runs that these claims rest on are done.
     - `train`: False draws and judges from what the store has. `workers`: processes, one per core by default.
     - `on_event`: called with `Planned`, `Progress` and `RoundFinished` values.
     - `engine`: `executor`, `gather`, `resources` and `time_limit` as in `cs.run_all`.
     """
-    request = make_request(find_study(study), figures, preset, seeds, settings)
+    request = make_request(find_study(study), figures, preset, seeds, settings, claims)
     target = store if isinstance(store, Store) else Store(store)
     failures = run_missing(request, target, workers, kernels, plugins, on_event, **engine) if train else ()
     return draw(request, target, workers, plugins, on_event, failures)

@@ -16,17 +16,24 @@ from composcope.study.study import Study
 
 @dataclass(frozen=True)
 class Request:
-    """Figures and claims of a study at a preset, optionally with settings changed in every run."""
+    """Figures and claims of a study at a preset, optionally with settings changed in every run.
+
+    - `only`: ids of the runs to do, before settings are changed, if not all runs of the figures.
+    """
 
     study: Study
     preset: Preset
     panels: tuple[Panel, ...]
     claims: tuple[Claim, ...]
     settings: tuple[str, ...] = ()
+    only: frozenset[str] | None = None
 
     def plan(self, source: Panel | Claim) -> Plan:
-        """The runs that a figure or a claim is made from."""
-        return varied(source.plan(self.preset), self.settings)
+        """The runs that are done for a figure or a claim."""
+        plan = source.plan(self.preset)
+        if self.only is not None:
+            plan = {key: tuple(spec for spec in specs if spec.run_id in self.only) for key, specs in plan.items()}
+        return varied(plan, self.settings)
 
 
 def make_request(
@@ -35,14 +42,24 @@ def make_request(
     preset: str | None = None,
     seeds: int | range | None = None,
     settings: Sequence[str] = (),
+    claims: Sequence[int] = (),
 ) -> Request:
-    """All claims if no figure is named, otherwise those that the runs of the named figures can settle."""
-    if settings and not figures:
+    """All claims if nothing is named; those that the runs of the named figures can settle; or the named claims.
+
+    For named claims only the runs that they rest on are done, and their figures are drawn where these runs suffice.
+    """
+    if figures and claims:
+        raise BadInput(f"figure {figures[0]} and claim {claims[0]}: name figures or claims, not both")
+    if settings and not figures and not claims:
         raise BadInput(
             f"--set {settings[0]!r}: name the figures whose runs it changes, as in `composcope reproduce 3d`"
         )
     size = study.preset(preset)
     size = size if seeds is None else size.with_seeds(seeds)
+    if claims:
+        chosen = study.select_claims(claims)
+        only = frozenset(run_id for claim in chosen for run_id in specs_of(claim.plan(size)))
+        return Request(study, size, _panels_of(study, chosen, only, size), tuple(chosen), tuple(settings), only)
     panels = tuple(study.select(figures))
     if not figures:
         return Request(study, size, panels, study.claims, tuple(settings))
@@ -50,8 +67,19 @@ def make_request(
     # Plans are slow to build, so claims are first chosen by name.
     candidates = [claim for claim in study.claims if names & set(claim.figures)]
     runs = {run_id for panel in panels for run_id in specs_of(panel.plan(size))} if candidates else set()
-    claims = [claim for claim in candidates if specs_of(claim.plan(size)).keys() <= runs]
-    return Request(study, size, panels, tuple(claims), tuple(settings))
+    settled = [claim for claim in candidates if specs_of(claim.plan(size)).keys() <= runs]
+    return Request(study, size, panels, tuple(settled), tuple(settings))
+
+
+def _panels_of(study: Study, claims: Sequence[Claim], runs: frozenset[str], preset: Preset) -> tuple[Panel, ...]:
+    """The figures that the claims name, and where their plans lack some of the runs, the first that have them."""
+    names = {name for claim in claims for name in claim.figures}
+    uncovered = runs - {run for panel in study.panels if panel.name in names for run in specs_of(panel.plan(preset))}
+    for panel in study.panels:
+        if uncovered and (found := uncovered & specs_of(panel.plan(preset)).keys()):
+            names.add(panel.name)
+            uncovered -= found
+    return tuple(panel for panel in study.panels if panel.name in names)
 
 
 @dataclass(frozen=True)

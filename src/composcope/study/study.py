@@ -95,6 +95,15 @@ class Study:
             chosen |= matches
         return [panel for panel in self.panels if panel.name in chosen or not names]
 
+    def select_claims(self, numbers: Sequence[int]) -> list[Claim]:
+        """The claims of these numbers, in the study's order."""
+        known = {claim.number for claim in self.claims}
+        for number in numbers:
+            if number not in known:
+                available = ", ".join(str(claim.number) for claim in self.claims) or "none"
+                raise BadInput(f"there is no claim {number}; available: {available}")
+        return [claim for claim in self.claims if claim.number in numbers]
+
 
 _registered: dict[str, Study] = {}
 

@@ -1,5 +1,7 @@
 """Studies as values: presets, figures by name, headline classes, registration."""
 
+from dataclasses import replace
+
 import pytest
 
 import composcope as cs
@@ -120,10 +122,39 @@ def test_claims_are_those_that_the_named_figures_can_settle(tiny_spec):
 
 
 def test_a_claim_that_needs_more_runs_is_not_judged(tiny_spec):
-    from dataclasses import replace
-
     claims = [claim(1, ("1",), lambda preset: {"a": (tiny_spec, replace(tiny_spec, seed=7))})]
     assert not make_request(study([panel("1", lambda preset: {"a": (tiny_spec,)})], claims), ["1"]).claims
+
+
+def test_for_a_named_claim_only_its_own_runs_are_done(tiny_spec, store):
+    first, second, third, fourth = (replace(tiny_spec, seed=seed) for seed in range(4))
+    panels = [
+        panel("1", lambda preset: {"a": (first, second)}),
+        panel("2", lambda preset: {"b": (second, third)}),
+        panel("3", lambda preset: {"b": (third, fourth)}),
+    ]
+    claims = [claim(1, ("1",), lambda preset: {"a": (first,), "b": (third,)}), claim(2, ("1",), lambda preset: {})]
+    request = make_request(study(panels, claims), claims=[1])
+    assert [p.name for p in request.panels] == ["1", "2"]  # the second has a run that the claim's own figure lacks
+    assert [c.number for c in request.claims] == [1]
+    assert set(remaining_work(request, store).todo) == {first.run_id, third.run_id}
+    varied_request = make_request(study(panels, claims), claims=[1], settings=["decoder.width=4"])
+    assert {spec.seed for spec in remaining_work(varied_request, store).todo.values()} == {0, 2}
+
+
+@pytest.mark.parametrize("number", [claim.number for claim in find_study().claims])
+def test_every_claim_can_be_run_alone(number, store):
+    request = make_request(find_study(), preset="tiny", claims=[number])
+    work = remaining_work(request, store)
+    assert set(work.runs) == set(specs_of(request.claims[0].plan(request.preset)))
+
+
+def test_claims_that_cannot_be_named(tiny_spec):
+    made = study([panel("1")], [claim(1, ("1",), lambda preset: {}), claim(3, ("1",), lambda preset: {})])
+    with pytest.raises(cs.BadInput, match="there is no claim 2; available: 1, 3"):
+        make_request(made, claims=[1, 2])
+    with pytest.raises(cs.BadInput, match="figure 1 and claim 3: name figures or claims, not both"):
+        make_request(made, ["1"], claims=[3])
 
 
 def test_settings_need_named_figures():
@@ -132,8 +163,6 @@ def test_settings_need_named_figures():
 
 
 def test_remaining_work_is_what_the_store_lacks(tiny_spec, store):
-    from dataclasses import replace
-
     plan = {"a": (tiny_spec, replace(tiny_spec, seed=1))}
     request = make_request(study([panel("1", lambda preset: plan)]))
     cs.run(tiny_spec, store)

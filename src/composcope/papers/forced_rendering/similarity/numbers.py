@@ -1,6 +1,7 @@
 """The numbers behind figures 1d, 1e and 8: are held-out images sums of seen ones, and which images are alike?"""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -14,7 +15,7 @@ from composcope.holdouts import Square
 from composcope.measures.error import shape_correlation
 from composcope.measures.kernel_structure import block_score
 from composcope.measures.kernels import cosine_kernel, heldout_seen_slice, kernel_agreement, overlap_kernel
-from composcope.papers.forced_rendering.base import spread_rows
+from composcope.papers.forced_rendering.base import CODES, spread_rows
 from composcope.papers.forced_rendering.similarity.plan import sizes_of
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
@@ -111,8 +112,25 @@ class Sums:
     def total(self) -> Images:
         return self.x_part + self.y_part
 
+    def joined(self, other: "Sums") -> "Sums":
+        """The scores of both, and the images of the smallest seed."""
+        rows = {_place(row): row for row in (*other.scores, *self.scores)}
+        shown = min((self, other), key=lambda sums: min(map(_place, sums.scores)))  # the bump code's come first
+        return replace(shown, scores=[rows[place] for place in sorted(rows)])
+
+    def seed_counts(self) -> list[int]:
+        return list(Counter(row["code"] for row in self.scores).values())
+
     def table(self) -> Rows:
         return self.scores
+
+
+def _place(row: dict[str, object]) -> tuple[int, int]:
+    """The order of rows: by code, then by seed."""
+    code, seed = row["code"], row["seed"]
+    assert isinstance(code, str)
+    assert isinstance(seed, int)
+    return list(CODES).index(code), seed
 
 
 def sums(evidence: Evidence) -> Sums:

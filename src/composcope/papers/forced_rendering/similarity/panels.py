@@ -12,6 +12,8 @@ PANELS = (
         plan.all_sums,
         numbers.sums,
         drawing.draw_sums,
+        partial=True,
+        essential=("bump",),
     ),
     Panel(
         "1e",
