@@ -55,6 +55,7 @@ SURFACE = {
         "--join",
         "--preset",
         "--seeds",
+        "--claim",
         "--workers",
         "--store",
         "--out",
