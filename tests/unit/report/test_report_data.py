@@ -82,6 +82,11 @@ def test_every_claim_figure_and_run_is_there(page):
         assert page.count(f'id="run-{spec.run_id}"') == 1
 
 
+def test_outcomes_of_the_claims_are_part_of_the_headline(page):
+    head = " ".join(text_of(page[: page.index('<h2 id="claims"')]).split())
+    assert "reproduced 2 not reproduced 1 undetermined 1 of 4 claims , preset tiny" in head
+
+
 def test_a_picture_that_is_not_made_says_so(page):
     assert "This picture is not made: no runs yet: more" in text_of(page)
 
