@@ -1,9 +1,14 @@
 """Which seeds can answer: those whose runs learned what they were trained on. The others are excluded and counted."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
+from jaxtyping import Float, Int
+from torch import Tensor
+
 from composcope.experiments.run import Run
+from composcope.factors import Latents
 from composcope.measures.error import LEARNED, mse
 from composcope.randomness import generator
 from composcope.study.claim import Effect, Excluded, Value, defined
@@ -28,10 +33,22 @@ def training_share(run: Run) -> float:
 
 def _training_share(run: Run) -> float:
     spec = run.spec
-    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    latents, counts = distinct(spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling")))
     targets = spec.task.render(latents)
-    blank = mse(spec.task.blank(len(targets)), targets).mean().item()
-    return mse(run.draw(latents), targets).mean().item() / blank
+    blank = (counts * mse(spec.task.blank(len(targets)), targets)).sum().item()
+    return (counts * mse(run.draw(latents), targets)).sum().item() / blank
+
+
+def distinct(latents: Latents) -> tuple[Float[Tensor, "distinct factors"], Int[Tensor, "distinct"]]:
+    """The different rows, and how often each occurs; two rows with the same factor absent (NaN) can be equal.
+
+    >>> distinct(Tensor([[1.0, 2.0], [math.nan, 3.0], [1.0, 2.0], [math.nan, 3.0], [1.0, 2.0]]))
+    (tensor([[nan, 3.],
+            [1., 2.]]), tensor([2, 3]))
+    """
+    comparable = latents.nan_to_num(nan=-math.inf)
+    rows, counts = comparable.unique(dim=0, return_counts=True)
+    return rows.masked_fill(rows.isinf(), math.nan), counts
 
 
 def once_learned(number: Number) -> Callable[[Run], float | Excluded | None]:
