@@ -21,6 +21,7 @@ install_import_hook([f"composcope.{name}" for name in sorted(CHECKED)], "shapech
 import torch  # noqa: E402
 
 import composcope as cs  # noqa: E402
+from shapecheck import checked_calls  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -35,9 +36,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def seeded() -> None:
-    """Every test starts from the same random state, whichever ran before it."""
+def fresh() -> None:
+    """Every test starts from the same random state, whichever ran before it, and its first calls are checked."""
     torch.manual_seed(0)
+    checked_calls.clear()
 
 
 TINY_TOML = """\
@@ -140,6 +142,25 @@ def composcope_once() -> Callable[..., Finished]:
         return Finished(int(exit_.value.code or 0), out.getvalue(), err.getvalue())
 
     return call
+
+
+@pytest.fixture
+def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are done by a thread of this process, which starts at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    class Threads(ThreadPoolExecutor):
+        def __init__(self, workers: int, slots: int) -> None:
+            super().__init__(1)
+            self.slots = slots
+
+        def steps(self) -> list[float]:
+            return [0.0] * self.slots
+
+        def forget(self, slot: int) -> None:
+            pass
+
+    monkeypatch.setattr("composcope.experiments.executor.LocalPool", Threads)
 
 
 @pytest.fixture

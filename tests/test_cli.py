@@ -267,22 +267,6 @@ def sweep_file(tiny_spec, tmp_path):
     return path
 
 
-@pytest.fixture
-def in_threads(monkeypatch):
-    """Sweeps use threads of this process, which start at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    class Threads(ThreadPoolExecutor):
-        def __init__(self, workers, slots):
-            super().__init__(1)
-            self.slots = slots
-
-        def steps(self):
-            return [0.0] * self.slots
-
-    monkeypatch.setattr("composcope.experiments.executor.LocalPool", Threads)
-
-
 @pytest.mark.usefixtures("in_threads")
 def test_a_sweep_in_parts_until_the_last_writes_the_summary(composcope, sweep_file, folder):
     first = composcope("sweep", sweep_file, "--store", folder, "--only", "training.lr=0.001", "--limit", "1")

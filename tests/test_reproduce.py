@@ -25,6 +25,7 @@ from composcope.study.request import make_request, remaining_work
 CATALOGUE = {panel.name: panel for panel in STUDY.panels}
 JOINABLE = {name: panel for name, panel in CATALOGUE.items() if can_join(panel)}
 CLAIMS = STUDY.claims
+ALONE = ("--preset", "tiny", "--workers", "1")  # to start another process takes longer than what it would do here
 
 PANELS = [f"1{letter}" for letter in "abcde"] + [f"2{letter}" for letter in "abcdef"]
 PANELS += [f"3{letter}" for letter in "abcd"] + [f"4{letter}" for letter in "abcdef"] + [str(n) for n in range(5, 16)]
@@ -111,9 +112,11 @@ def test_the_ledger_is_written(reproduced):
     assert outcomes <= {"seen at 8x8", "not seen at 8x8", "undetermined"}  # only the authors' setting can contradict
 
 
-def test_the_evidence_alone_gives_the_same_ledger(reproduced, composcope_once):
-    _, store, out = reproduced
+def test_store_and_evidence_each_alone_give_the_same_ledger(reproduced, composcope_once):
+    result, store, out = reproduced
     from_store = composcope_once("claims", "--preset", "tiny", "--store", store.folder)
+    assert from_store.code == 0, from_store.err
+    assert from_store.out.splitlines()[-2] in result.out
     from_file = composcope_once("claims", "--evidence", out / "evidence.json")
     assert from_file.code == 0, from_file.err
     assert from_file.out == from_store.out
@@ -149,7 +152,7 @@ def test_figures_are_drawn_again_from_their_numbers(reproduced, composcope_once,
         (tmp_path / "numbers").mkdir(exist_ok=True)
         path = tmp_path / "numbers" / f"figure_{name}.npz"
         path.write_bytes((out / "numbers" / path.name).read_bytes())
-    result = composcope_once("reproduce", "--redraw", "--out", tmp_path)
+    result = composcope_once("reproduce", "--redraw", "--workers", "1", "--out", tmp_path)
     assert result.code == 0, result.err
     assert result.out.startswith("4 figures")
     for path in (tmp_path / "figures").glob("*.png"):
@@ -256,9 +259,10 @@ def test_a_figure_is_not_drawn_without_the_runs_that_it_is_about(reproduced, com
     assert not (tmp_path / "out" / "numbers" / "figure_1d.npz").exists()
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_a_claim_is_run_by_its_number(composcope_once, tmp_path):
     where = ("--store", tmp_path / "runs", "--out", tmp_path / "out")
-    result = composcope_once("reproduce", "--claim", "2", "--preset", "tiny", *where)
+    result = composcope_once("reproduce", "--claim", "2", *ALONE, *where)
     assert result.code == 0, result.err
     assert result.out.splitlines()[1].startswith("2 runs: 0 in ")
     assert "figure 1d: drawn from what there is; no runs yet: rate; one-hot; positional" in result.out
@@ -320,7 +324,7 @@ def test_runs_and_curves_are_written(reproduced):
 
 def test_a_second_time_nothing_is_trained(reproduced, composcope_once, tmp_path):
     _, store, _ = reproduced
-    result = composcope_once("reproduce", "5", "--preset", "tiny", "--store", store.folder, "--out", tmp_path)
+    result = composcope_once("reproduce", "5", *ALONE, "--store", store.folder, "--out", tmp_path)
     assert result.code == 0
     assert "0 to do" in result.out
     assert "runs done" not in result.out
@@ -336,13 +340,6 @@ def test_figures_drawn_twice_are_the_same_bytes(reproduced, tmp_path):
             assert path.read_bytes() == (out / path.relative_to(tmp_path)).read_bytes(), path.name
 
 
-def test_claims_come_from_the_store_alone(reproduced, composcope_once):
-    result, store, _ = reproduced
-    printed = composcope_once("claims", "--preset", "tiny", "--store", store.folder)
-    assert printed.code == 0
-    assert printed.out.splitlines()[-2] in result.out
-
-
 def test_report_and_explorer_are_pages(reproduced, composcope_once, tmp_path):
     _, store, out = reproduced
     page = (out / "report.html").read_text()
@@ -353,15 +350,17 @@ def test_report_and_explorer_are_pages(reproduced, composcope_once, tmp_path):
     assert (tmp_path / "explore.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_one_figure_trains_only_what_it_needs(folder, composcope):
-    result = composcope("reproduce", "3d", "--preset", "tiny", "--store", folder, "--out", folder.parent / "out")
+    result = composcope("reproduce", "3d", *ALONE, "--store", folder, "--out", folder.parent / "out")
     assert result.code == 0
     assert len(cs.Store(folder).run_ids()) == 8
     assert {path.name for path in (folder.parent / "out" / "figures").iterdir()} == {"figure_3d.png", "figure_3d.pdf"}
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_a_figure_can_be_varied(folder, composcope):
-    arguments = ("reproduce", "3d", "--preset", "tiny", "--seeds", "1", "--store", folder, "--out", folder.parent)
+    arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent)
     result = composcope(*arguments, "--set", "penalties=[]", "--set", "task.sigma=2")
     assert result.code == 0
     runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
@@ -369,14 +368,16 @@ def test_a_figure_can_be_varied(folder, composcope):
     assert runs[0].task.sigma == 2
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_seeds_can_be_named_so_that_another_machine_adds_some(folder, composcope):
-    arguments = ("reproduce", "3d", "--preset", "tiny", "--store", folder, "--out", folder.parent / "o")
+    arguments = ("reproduce", "3d", *ALONE, "--store", folder, "--out", folder.parent / "o")
     assert composcope(*arguments, "--seeds", "15-16").code == 0
     assert {cs.Store(folder).spec(run_id).seed for run_id in cs.Store(folder).run_ids()} == {15, 16}
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_one_penalty_can_be_varied(folder, composcope):
-    arguments = ("reproduce", "3d", "--preset", "tiny", "--seeds", "1", "--store", folder, "--out", folder.parent / "o")
+    arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent / "o")
     result = composcope(*arguments, "--set", "penalties.variance.weight=0.5")
     assert result.code == 0
     runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
@@ -394,7 +395,7 @@ def test_a_setting_cannot_make_seeds_of_one_run():
 @pytest.mark.slow
 def test_a_damaged_run_costs_its_figure_and_not_the_rest(folder, composcope):
     out = folder.parent / "out"
-    arguments = ("--preset", "tiny", "--store", folder, "--out", out)
+    arguments = (*ALONE, "--store", folder, "--out", out)
     assert composcope("reproduce", "3d", "1e", *arguments).code == 0
     run_id = CATALOGUE["1e"].plan(TINY)["bump"][0].run_id
     (folder / run_id / "weights.safetensors").write_bytes(b"moths")
@@ -406,9 +407,10 @@ def test_a_damaged_run_costs_its_figure_and_not_the_rest(folder, composcope):
     assert "checksum" in (out / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_a_failed_run_costs_its_figure_and_not_the_rest(folder, composcope):
     out = folder.parent / "out"
-    arguments = ("--preset", "tiny", "--seeds", "1", "--store", folder, "--out", out)
+    arguments = (*ALONE, "--seeds", "1", "--store", folder, "--out", out)
     result = composcope("reproduce", "3d", "1a", *arguments, "--set", "training.lr=1e30")
     assert result.code == 1
     assert "diverged" in result.err

@@ -43,7 +43,7 @@ def checked(program: Path, compiler: str, *flags: str, level: str = "-O1", emula
         ("g++", 16, 32),  # as with AVX-512
         ("g++", 8, 16),  # as with AVX2
         ("g++", 4, 32),  # as with NEON
-        ("g++", 16, 16),
+        pytest.param("g++", 16, 16, marks=pytest.mark.slow),
         pytest.param("clang++", 16, 32, marks=pytest.mark.slow),
         pytest.param("clang++", 8, 16, marks=pytest.mark.slow),
         pytest.param("clang++", 4, 32, marks=pytest.mark.slow),
