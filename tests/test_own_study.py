@@ -31,6 +31,7 @@ def test_it_is_listed(composcope, monkeypatch):
     assert "  1 figures, 1 claims" in result.out
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_it_runs_from_python(example, store, tmp_path):
     events = []
     made = cs.reproduce("stripes-for-mlps", store=store, workers=1, on_event=events.append)

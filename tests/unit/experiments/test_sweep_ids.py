@@ -67,6 +67,7 @@ def test_a_summary_that_is_gone_is_written_again(done, cache, sweep, folder, com
     assert (folder / "summaries" / "sweep.csv").read_bytes() == table
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_a_run_that_is_gone_is_done_again(done, cache, sweep, folder, composcope):
     composcope("sweep", sweep, "--store", folder)
     (folder / done[0] / "done.json").unlink()
