@@ -1,6 +1,7 @@
 # make reproduce   sets up .venv, reproduces the paper and prints where results and figures are
 # make test        sets up .venv with the development tools, then runs linters, the type checker and all tests
 # make test-slow   runs the long tests, which make test leaves out: faults over many instants, thousands of runs, packaging
+# make types       runs the type checker
 # make docs        builds the documentation site into docs/_build/html; warnings are errors
 # make bench       runs the benchmarks, which compare alternative implementations; some of them: make bench BENCHMARKS='training kernels'
 # make bench-avx2  the same on a processor with AVX-512, with PyTorch and our kernels limited to AVX2; results are labelled so
@@ -9,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: reproduce test test-slow docs bench bench-avx2 browser clean
+.PHONY: reproduce test test-slow types docs bench bench-avx2 browser clean
 
 reproduce: $(VENV)/user
 	$(BIN)/composcope reproduce
@@ -17,12 +18,14 @@ reproduce: $(VENV)/user
 test: $(VENV)/developer browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(MAKE) docs
+	$(MAKE) --jobs 2 types docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-slow: $(VENV)/developer browser
 	$(BIN)/python -m pytest -m slow
+
+types: $(VENV)/developer
+	$(BIN)/mypy
 
 docs: $(VENV)/developer
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
