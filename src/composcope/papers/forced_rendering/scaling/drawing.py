@@ -126,8 +126,8 @@ def _draw_accuracies(axes: Axes, numbers: Scaling, kind: str) -> None:
     axes.tick_params(labelleft=kind == KINDS[0])
     if kind == KINDS[0]:
         axes.set_ylabel("held-out images within 1 pixel")
-    if kind == KINDS[0] and numbers.of(kind):  # its counts span the most, which leaves the corner free
-        axes.legend(frameon=False, fontsize=7, loc="lower right", handlelength=1.2)
+        if numbers.of(kind):  # its counts span the most, which leaves the corner free
+            axes.legend(frameon=False, fontsize=7, loc="lower right", handlelength=1.2)
 
 
 def _ticks(axes: Axes, sizes: list[int]) -> None:
