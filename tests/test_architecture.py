@@ -15,7 +15,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # The page of the design, from top to bottom. A room may import those of earlier lines, and itself.
 PAGE = [
-    {"errors", "randomness", "factors", "files", "plain", "display", "user_cache"},
+    {"errors", "randomness", "factors", "files", "plain", "words", "display", "user_cache"},
     {"components"},
     {"tasks", "fastconv", "terminal"},
     {"holdouts", "encodings", "decoders", "measures"},

@@ -272,9 +272,9 @@ def test_a_sweep_in_parts_until_the_last_writes_the_summary(composcope, sweep_fi
     first = composcope("sweep", sweep_file, "--store", folder, "--only", "training.lr=0.001", "--limit", "1")
     assert first.code == 0, first.err
     assert "4 runs: 0 done, 1 to do" in first.out
-    assert "3 runs are left" in first.out
+    assert "3 runs left" in first.out
     parts = [composcope("sweep", sweep_file, "--store", folder, "--shard", f"{index}/2") for index in (1, 2)]
-    assert "runs are left" in parts[0].out
+    assert "runs left" in parts[0].out
     assert parts[1].code == 1  # four runs diverged
     assert f"summary: {folder / 'summaries' / 'many.csv'}" in parts[1].out
     counts = [int(re.search(r"(\d+) to do", part.out)[1]) for part in parts]
@@ -293,7 +293,7 @@ def test_a_sweep_in_parts_until_the_last_writes_the_summary(composcope, sweep_fi
 @pytest.mark.usefixtures("in_threads")
 def test_only_runs_by_id(composcope, sweep_file, folder):
     run_id = cs.Sweep.from_toml(sweep_file).specs()[0].run_id
-    assert "1 runs: 0 done, 1 to do" in composcope("sweep", sweep_file, "--store", folder, "--only", run_id[:12]).out
+    assert "1 run: 0 done, 1 to do" in composcope("sweep", sweep_file, "--store", folder, "--only", run_id[:12]).out
     assert cs.Store(folder).run_ids() == [run_id]
     refused_ = composcope("sweep", sweep_file, "--store", folder, "--only", "zzz")
     assert (refused_.code, refused_.out) == (2, "")

@@ -28,7 +28,7 @@ def test_it_is_listed(composcope, monkeypatch):
     result = composcope("studies", "--plugin", FILE)
     assert "stripes-for-mlps: Do stripes help an MLP compose?" in result.out
     assert "forced-rendering: " in result.out
-    assert "  1 figures, 1 claims" in result.out
+    assert "  1 figure, 1 claim" in result.out
 
 
 @pytest.mark.usefixtures("in_threads")
@@ -54,12 +54,12 @@ def test_it_runs_from_the_command_line(composcope, folder, tmp_path, monkeypatch
     options = ("--study", "stripes-for-mlps", "--plugin", shorter, "--store", folder)
     result = composcope("reproduce", *options, "--out", out)
     assert result.code == 0, result.err
-    assert result.out.startswith("stripes-for-mlps, preset small: 1 figures, 1 claims")
+    assert result.out.startswith("stripes-for-mlps, preset small: 1 figure, 1 claim")
     assert json.loads((out / "claims.json").read_text())["study"] == "stripes-for-mlps"
     page = (out / "report.html").read_text()
     assert "Do stripes help an MLP compose?" in page
     assert "composcope reproduce 1 --study stripes-for-mlps --preset small" in page
     assert "of 3 MLPs trained on stripes too do" in page
     assert "trained on seen combinations" not in page
-    assert "1 claims: " in composcope("claims", *options).out
+    assert "1 claim: " in composcope("claims", *options).out
     assert composcope("report", *options, "--out", tmp_path / "again.html").code == 0

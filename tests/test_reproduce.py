@@ -266,7 +266,7 @@ def test_a_claim_is_run_by_its_number(composcope_once, tmp_path):
     assert result.code == 0, result.err
     assert result.out.splitlines()[1].startswith("2 runs: 0 in ")
     assert "figure 1d: drawn from what there is; no runs yet: rate; one-hot; positional" in result.out
-    assert "1 claims: 1 undetermined" in result.out
+    assert "1 claim: 1 undetermined" in result.out
     assert "--claim trains runs and --redraw only draws" in composcope_once("reproduce", "--claim", "2", "--redraw").err
 
 

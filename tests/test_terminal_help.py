@@ -101,7 +101,7 @@ def test_init_writes_a_study_that_is_known(composcope, tmp_path, monkeypatch):
     assert composcope("init", path).code == 0
     result = composcope("reproduce", "--study", "my-study", "--plugin", path, "--dry-run", "--store", tmp_path / "runs")
     assert result.code == 0, result.err
-    assert "my-study, preset small: 1 figures, 1 claims" in result.out
+    assert "my-study, preset small: 1 figure, 1 claim" in result.out
     assert "6 runs" in result.out
 
 

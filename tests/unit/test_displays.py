@@ -75,12 +75,12 @@ def test_a_diagnosis(diagnosis):
 
 def test_a_terminal_shows_one_line(diagnosis):
     assert repr(diagnosis) == "Diagnosis('has not learned', 16 of 64 combinations held out; see summary())"
-    assert repr(ledger()) == "Ledger('s', preset 'small', 1 claims: 1 not run)"
+    assert repr(ledger()) == "Ledger('s', preset 'small', 1 claim: 1 not run)"
 
 
 def test_a_ledger():
     text = text_of(ledger()._repr_html_())
-    assert "1 claims: 1 not run" in text
+    assert "1 claim: 1 not run" in text
     assert "Stripes help." in text
 
 

@@ -35,6 +35,7 @@ from composcope.cli.groups import LOOK, REPRODUCE
 from composcope.cli.sweeps import journal_of, time_left
 from composcope.errors import BadInput
 from composcope.terminal import shown
+from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.experiments.executor import Outcome
@@ -80,7 +81,7 @@ def studies(plugin: PluginOption = None) -> None:
     load_plugins(plugin)
     for study in known_studies().values():
         print(f"{study.name}: {study.title}")
-        print(f"  {len(study.panels)} figures, {len(study.claims)} claims")
+        print(f"  {counted(len(study.panels), 'figure')}, {counted(len(study.claims), 'claim')}")
         for preset in study.presets:
             print(f"  --preset {preset.name}: {preset.about}")
 
@@ -146,7 +147,7 @@ def reproduce(
         raise BadInput("--claim trains runs and --redraw only draws: name the figures to draw again")
     if redraw:
         panels = redraw_figures(find_study(study), out, figures or [], style, join or [], _print_kept)
-        print(f"{len(panels)} figures: {out / 'figures'}")
+        print(f"{counted(len(panels), 'figure')}: {out / 'figures'}")
         return
     check_engine(dask, gather, resource)
     target, part = Store(store), shard_of(shard)
@@ -164,7 +165,7 @@ def reproduce(
                     request, target, workers, kernels, plugin or [], printer, part if shard else None, **engine
                 )
         if shard and (left := left_to_do(request, target)):
-            print(f"shard {part} has ended; {len(left)} runs are left to other shards, the last of which draws")
+            print(f"shard {part} has ended; {counted(len(left), 'run')} left to other shards, the last of which draws")
             raise typer.Exit(1 if failures else 0)
         reproduction = draw(request, target, workers, plugin or [], printer, failures)
     for panel in reproduction.panels:
@@ -176,12 +177,13 @@ def reproduce(
     _print_outcomes(reproduction.ledger)
     with progress_bar("report") as advance:
         report = write_report(reproduction, out / "report.html", advance)
-    drawn = sum(not panel.missing for panel in reproduction.panels)
-    print(f"\n{drawn} figures: {out / 'figures'}, their numbers: {out / 'tables'}, the ledger: {out / 'claims.json'}")
+    drawn = counted(sum(not panel.missing for panel in reproduction.panels), "figure")
+    print(f"\n{drawn}: {out / 'figures'}, their numbers: {out / 'tables'}, the ledger: {out / 'claims.json'}")
     print(f"report: {report}")
     print(f"results: {store} (composcope list --store {store})")
     if reproduction.failures:
-        print(f"error: {len(reproduction.failures)} runs failed; figures and claims may lack them", file=sys.stderr)
+        failed = counted(len(reproduction.failures), "run")
+        print(f"error: {failed} failed; figures and claims may lack them", file=sys.stderr)
         raise typer.Exit(1)
 
 
@@ -318,7 +320,7 @@ class _EventPrinter:
             failures = [outcome for outcome in event.outcomes if outcome.failure]
             for outcome in failures:
                 print(f"error: {shown(outcome.failure)}", file=sys.stderr)
-            print(f"{len(event.outcomes) - len(failures)} runs done, {len(failures)} failed")
+            print(f"{counted(len(event.outcomes) - len(failures), 'run')} done, {len(failures)} failed")
 
 
 def _print_kept(figure: str, other: Path) -> None:
@@ -336,13 +338,14 @@ def _print_plan(event: "Planned", workers: int | None) -> None:
     if event.round == 0:
         print(
             f"{request.study.name}, preset {request.preset.name}:"
-            f" {len(request.panels)} figures, {len(request.claims)} claims"
+            f" {counted(len(request.panels), 'figure')}, {counted(len(request.claims), 'claim')}"
         )
-        print(f"{len(work.runs)} runs: {work.done} in {event.store.folder}, {len(work.todo)} to do now", end="")
+        runs = counted(len(work.runs), "run")
+        print(f"{runs}: {work.done} in {event.store.folder}, {len(work.todo)} to do now", end="")
         later = sum(work.later.values())
         print(f"; up to {later} more as searches continue" if later else "")
     elif work.todo:
-        print(f"the searches need {len(work.todo)} more runs")
+        print(f"the searches need {counted(len(work.todo), 'run', 'more')}")
     if work.todo:
         print(time_left(event.seconds, len(work.todo), workers))
 

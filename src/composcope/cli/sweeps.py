@@ -24,6 +24,7 @@ from composcope.cli.engine import (
 from composcope.cli.groups import TRAIN
 from composcope.errors import BadInput
 from composcope.terminal import shown
+from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.experiments.executor import EngineOptions
@@ -94,7 +95,7 @@ def sweep(
         if memory:
             memory.write(ids)
     skipped = 0 if retry_failed else len(chosen.failed)
-    print(f"{len(chosen.run_ids)} runs: {chosen.done} done, {len(chosen.todo)} to do", end="")
+    print(f"{counted(len(chosen.run_ids), 'run')}: {chosen.done} done, {len(chosen.todo)} to do", end="")
     print(f", {skipped} failed before (--retry-failed)" if skipped else "", end="")
     print(f" in shard {part}" if shard else "")
     todo = [specs[run_id] for run_id in chosen.todo]
@@ -166,7 +167,7 @@ def status(store: StoreOption = DEFAULT_STORE) -> None:
     target = Store(store)
     ids = target.run_ids()
     done, failed = sum(map(target.has, ids)), sum(map(target.failed, ids))
-    print(f"{store}: {done} runs done, {failed} failed")
+    print(f"{store}: {counted(done, 'run')} done, {failed} failed")
     statuses = read_statuses(target)
     if not statuses:
         print("no sweep has run on this store")
@@ -196,7 +197,7 @@ def run_with_progress(
         return
     store.prepare()
     total = workload(specs, store)
-    with journal_of(store, title, len(specs), total) as journal, progress_bar(f"{len(specs)} runs") as advance:
+    with journal_of(store, title, len(specs), total) as journal, progress_bar(counted(len(specs), "run")) as advance:
 
         def tell(done: float, ended: Sequence[Outcome]) -> None:
             interrupt.check()
@@ -207,7 +208,7 @@ def run_with_progress(
     failures = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failures:
         print(f"error: {shown(outcome.failure)}", file=sys.stderr)
-    print(f"{len(outcomes) - len(failures)} runs done, {len(failures)} failed; stored in {store.folder}")
+    print(f"{counted(len(outcomes) - len(failures), 'run')} done, {len(failures)} failed; stored in {store.folder}")
 
 
 @contextmanager
@@ -257,13 +258,13 @@ def print_summary(run_ids: Sequence[str], store: "Store", varied: Sequence[str],
 
     left = sum(not store.has(run_id) and not store.failed(run_id) for run_id in run_ids)
     if left:
-        print(f"{left} runs are left; the summary is written when all have ended")
+        print(f"{counted(left, 'run')} left; the summary is written when all have ended")
         return
     frame = sweep_frame(store, run_ids)
     rows = summary_rows(frame, varied)
     print_table(rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
-        print(f"... and {len(rows) - MOST_ROWS} more rows")
+        print(f"... and {counted(len(rows) - MOST_ROWS, 'row', 'more')}")
     print(f"summary: {', '.join(map(str, write_summary(frame, folder, name)))}")
 
 
@@ -285,7 +286,9 @@ def time_left(seconds: float, runs: int, workers: int | None) -> str:
 
     crew = workers or os.cpu_count() or 1
     parallel = max(min(crew, runs), 1)
-    return f"about {duration(seconds / parallel)} with {crew} workers, from timing a few steps of each network"
+    return (
+        f"about {duration(seconds / parallel)} with {counted(crew, 'worker')}, from timing a few steps of each network"
+    )
 
 
 def _warn_of_splits(specs: "Sequence[Spec]") -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from composcope.errors import BadInput
 from composcope.experiments.local_pool import signals_held
 from composcope.experiments.resources import Resources, local_workers
+from composcope.words import counted
 
 LOCAL = "local"
 CONNECT_SECONDS = 10
@@ -30,7 +31,8 @@ class Cluster:
     most_threads: int
 
     def __str__(self) -> str:
-        text = f"Dask scheduler {self.address}, {self.workers} workers, dashboard {self.dashboard or 'not available'}"
+        workers, dashboard = counted(self.workers, "worker"), self.dashboard or "not available"
+        text = f"Dask scheduler {self.address}, {workers}, dashboard {dashboard}"
         if not self.workers:
             return f"{text}; waiting for workers: dask worker {self.address} --nthreads 1"
         if self.most_threads > 1:

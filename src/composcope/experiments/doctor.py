@@ -8,6 +8,7 @@ from pathlib import Path
 from composcope import fastconv
 from composcope.errors import BadInput
 from composcope.experiments.store import Store
+from composcope.words import counted
 
 PARTS = ("torch", "numpy", "pydantic", "pandas", "scipy", "scikit-learn", "scikit-image", "matplotlib", "safetensors")
 EXTRAS = {"paper": "umap", "dev": "pytest"}
@@ -47,6 +48,6 @@ def _store_state(folder: str | Path) -> str:
             able = os.access(parent, os.W_OK) and parent.is_dir()
             return f"{folder} does not exist yet and {'can' if able else 'CANNOT'} be created"
         store.prepare()
-        return f"{folder} is writable and holds {len(store.run_ids())} runs"
+        return f"{folder} is writable and holds {counted(len(store.run_ids()), 'run')}"
     except BadInput as problem:
         return f"PROBLEM: {problem}"

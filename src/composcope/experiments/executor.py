@@ -20,6 +20,7 @@ from composcope.experiments.resources import Resources, local_workers
 from composcope.experiments.spec import Spec
 from composcope.experiments.store import Store
 from composcope.fastconv import Mode, status
+from composcope.words import counted
 
 # A run is given up when its worker has died this often, the last time with no other run beside it.
 MOST_DEATHS = 2
@@ -279,7 +280,7 @@ class _Driver:
         if ended.files:
             self.store.add(ended.run_id, ended.files)
         if ended.state == "stop":
-            raise RunFailed(f"{ended.failure}; stopped, {left + 1} runs are left")
+            raise RunFailed(f"{ended.failure}; stopped, {counted(left + 1, 'run')} left")
         if ended.state == "busy":
             self.busy.append(job)
         else:
@@ -306,7 +307,7 @@ class _Driver:
                 raise RunFailed(
                     f"worker processes died {self.false_starts} times in a row before they began a run; is there enough"
                     ' memory, and does a script of your own call this under `if __name__ == "__main__":`?'
-                    f" {len(again)} runs are left"
+                    f" {counted(len(again), 'run')} left"
                 )
         return again
 

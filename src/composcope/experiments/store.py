@@ -42,6 +42,7 @@ from composcope.files import (
     write_atomically,
     write_synced,
 )
+from composcope.words import counted
 
 # PyTorch takes seconds to import, and a listing does not need it.
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Store:
         matches = [run_id for run_id in self.run_ids() if run_id.startswith(prefix)] if prefix else []
         if len(matches) == 1:
             return matches[0]
-        hint = f"it holds {len(self.run_ids())} runs; `composcope list` shows them"
+        hint = f"it holds {counted(len(self.run_ids()), 'run')}; `composcope list` shows them"
         if not matches:
             raise BadInput(f"no run in store {str(self.folder)!r} has an id that begins with {prefix!r}; {hint}")
         raise BadInput(

@@ -6,6 +6,7 @@ from composcope.study.claim import Bounds, Claim, Excluded, Part
 from composcope.study.observations import Observation, Observations
 from composcope.study.preset import AUTHORS_SETTING, Preset
 from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
+from composcope.words import counted
 
 FEWEST_SEEDS = 5  # with a value or bounds
 NO_RUN = "no eligible run"
@@ -69,7 +70,7 @@ class PartJudgement:
         if self.count >= FEWEST_SEEDS:
             return ""
         value = " with a value" if self.excluded else ""
-        return f"{_seeds(self.count)}{value}; {FEWEST_SEEDS} are needed"
+        return f"{counted(self.count, 'seed')}{value}; {FEWEST_SEEDS} are needed"
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,3 @@ def _side(part: Part, low: float, high: float) -> bool | None:
     if part.relation == ">":
         return True if low > part.threshold else False if high <= part.threshold else None
     return True if high < part.threshold else False if low >= part.threshold else None
-
-
-def _seeds(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"

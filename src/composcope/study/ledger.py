@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from composcope.study.judging import NO_RUN, NOT_RUN, Judgement, PartJudgement
 from composcope.study.preset import Preset
 from composcope.study.statistics import LEVEL
+from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.study.drawing import Axes
@@ -35,7 +36,7 @@ class Ledger:
     def summary(self) -> str:
         """One line: how many claims, and their outcomes."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts().items())
-        return f"{len(self.judgements)} claims: {counts or 'none judged'}"
+        return f"{counted(len(self.judgements), 'claim')}: {counts or 'none judged'}"
 
     @property
     def expected_false_calls(self) -> str:

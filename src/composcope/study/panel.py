@@ -12,6 +12,7 @@ from composcope.study.evidence import Evidence, RunCache
 from composcope.study.numbers_file import NumbersFile, no_runs_yet, pack_numbers, unpack_numbers
 from composcope.study.plan import Key, Plan, label_of, specs_of, varied
 from composcope.study.preset import Preset
+from composcope.words import counted
 
 Rows = list[dict[str, object]]
 """The numbers behind a figure: the same keys in every row."""
@@ -152,4 +153,4 @@ def count_seeds(counts: Iterable[int]) -> str:
     if not known:
         return ""
     fewest, most = min(known), max(known)
-    return f"{most} seed{'s' if most > 1 else ''}" if fewest == most else f"{fewest} to {most} seeds"
+    return counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"

@@ -132,4 +132,4 @@ def test_a_script_without_a_main_guard_is_told_so(tiny_spec, tmp_path):
     )
     ended = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1].endswith('under `if __name__ == "__main__":`? 4 runs are left')
+    assert ended.stderr.splitlines()[-1].endswith('under `if __name__ == "__main__":`? 4 runs left')
