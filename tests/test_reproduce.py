@@ -242,7 +242,7 @@ def test_a_figure_is_drawn_from_what_there_is_and_says_what_is_not(reproduced, c
     content = (tmp_path / "out" / "numbers" / "figure_2d.npz").read_bytes()
     file = unpack_numbers(content, CATALOGUE["2d"].numbers)
     assert [network.label for network in file.numbers.networks] == [first.label_in_group]
-    assert file.caption.endswith(f"; no runs yet: {lacking}")
+    assert file.caption().endswith(f"; no runs yet: {lacking}")
 
 
 def test_a_figure_is_not_drawn_without_the_runs_that_it_is_about(reproduced, composcope_once, tmp_path):

@@ -9,6 +9,7 @@ from composcope.study.statistics import LEVEL, Inference, certain_median, holm, 
 from composcope.words import counted
 
 FEWEST_SEEDS = 5  # with a value or bounds
+FEWEST_SIGNS = 6  # for a sign test: with fewer its p-value is above 0.025 even if all agree
 NO_RUN = "no eligible run"
 UNDETERMINED, NOT_RUN = "undetermined", "not run"
 
@@ -67,10 +68,11 @@ class PartJudgement:
         """Why there are too few seeds for an outcome; empty if there are enough, or none was tried."""
         if self.method == "definition" or not self.tried:
             return ""
-        if self.count >= FEWEST_SEEDS:
+        fewest = FEWEST_SIGNS if self.method == "sign test" else FEWEST_SEEDS
+        if self.count >= fewest:
             return ""
         value = " with a value" if self.excluded else ""
-        return f"{counted(self.count, 'seed')}{value}; {FEWEST_SEEDS} are needed"
+        return f"{counted(self.count, 'seed')}{value}; {fewest} are needed"
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,15 @@ class NumbersFile:
     seeds: str = ""
     lacking: tuple[str, ...] = ()
 
-    @property
-    def caption(self) -> str:
-        """The line under the figure.
+    def caption(self, first_seed: str = "") -> str:
+        """The line under the figure; `first_seed` is what it shows of the first seed alone.
 
-        >>> NumbersFile(None, "preset paper: 28 x 28", "5 seeds", ("rate", "one-hot")).caption
-        'preset paper: 28 x 28; 5 seeds; no runs yet: rate; one-hot'
+        >>> NumbersFile(None, "preset paper: 28 x 28", "5 seeds", ("rate", "one-hot")).caption("images")
+        'preset paper: 28 x 28; 5 seeds, images of the first; no runs yet: rate; one-hot'
         """
-        return "; ".join(part for part in (self.about, self.seeds, no_runs_yet(self.lacking)) if part)
+        several = self.seeds not in ("", "1 seed")
+        seeds = f"{self.seeds}, {first_seed} of the first" if first_seed and several else self.seeds
+        return "; ".join(part for part in (self.about, seeds, no_runs_yet(self.lacking)) if part)
 
 
 def no_runs_yet(lacking: tuple[str, ...]) -> str:

@@ -48,7 +48,7 @@ class Panel:
 
     - `name`: "1b"; `see`: one line on what to look at.
     - `plan`: the runs it needs; `numbers`: what it shows, from these runs; `draw`: the figure of these numbers.
-    - `no_claim`: why no claim rests on it, if none does.
+    - `no_claim`: why no claim rests on it, if none does. `first_seed`: what it shows of the first seed alone.
     - `needed`: which of the plan's runs to do next, given what the store has (a search asks for more as it goes on).
     - `diagnosed`: whether its runs are diagnosed as well as trained.
     - `most_runs`: for a search, how many of the plan's runs it does at most.
@@ -65,6 +65,7 @@ class Panel:
     numbers: Callable[[Evidence], Any]
     draw: Callable[[Any], Any]
     no_claim: str = ""
+    first_seed: str = ""
     needed: Callable[[Plan, Store], list[Spec]] = every_run
     diagnosed: bool = True
     most_runs: Callable[[Preset], int] | None = None
@@ -127,7 +128,7 @@ def redraw(
     file = unpack_numbers(content, panel.numbers)
     with drawing.style():
         figure = (draw or panel.draw)(file.numbers)
-        drawing.stamp(figure, file.caption)
+        drawing.stamp(figure, file.caption(panel.first_seed))
         width, height = figure.get_size_inches()
         png, pdf = drawing.as_bytes(figure, "png"), drawing.as_bytes(figure, "pdf")
     about = (panel.name, panel.title, panel.see, panel.no_claim, run_ids)

@@ -27,7 +27,7 @@ def test_numbers_of_the_first_format_are_read():
     content = pack_arrays({TREE: np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8)})
     file = unpack_numbers(content, JOINABLE["3d"].numbers)
     assert (file.about, file.seeds, file.lacking) == ("preset paper: 32 x 32", "1 seed", ())
-    assert file.caption == tree["caption"]
+    assert file.caption() == tree["caption"]
     assert file.numbers.seeds == {"both": [10]}
 
 

@@ -105,7 +105,8 @@ def test_only_the_authors_setting_can_contradict():
 
 def test_bounds_get_a_sign_test_which_needs_six_seeds():
     five = {seed: Bounds(2.0, float("inf")) for seed in range(5)}
-    assert judged(claim(part(five))).outcome == "undetermined"
+    too_few = judged(claim(part(five)))
+    assert (too_few.outcome, too_few.primary[0].shortage) == ("undetermined", "5 seeds; 6 are needed")
     six = judged(claim(part({**five, 5: 3.0})))
     assert six.outcome == "reproduced"
     assert six.primary[0].method == "sign test"

@@ -162,7 +162,7 @@ def test_figure_9_draws_errors_paces_and_images(gather):
     shown = numbers.rotation(gather(gap))
     (errors, paces), embeddings, images = parts_of(drawn(PANEL, shown))
     decoder, blank, blend = errors.lines
-    assert decoder.get_ydata() == pytest.approx(shown.errors.double().mean(0).numpy())
+    assert decoder.get_ydata() == pytest.approx(shown.errors.double().log().mean(0).exp().numpy())
     assert blank.get_ydata() == pytest.approx(shown.blank.numpy())
     assert blend.get_xdata().tolist() == shown.gap.angles.tolist()
     assert [line.get_label() for line in paces.lines] == ["untrained", *shown.paces]

@@ -21,6 +21,7 @@ PANELS = (
         plan.local_codes,
         numbers.failure,
         drawing.draw_failure,
+        first_seed="maps and images",
     ),
     Panel(
         "1c",
@@ -29,6 +30,7 @@ PANELS = (
         plan.distributed_codes,
         numbers.failure,
         drawing.draw_failure,
+        first_seed="maps and images",
     ),
     Panel(
         "5",
@@ -38,5 +40,6 @@ PANELS = (
         numbers.bent_plane,
         drawing.draw_bent_plane,
         no_claim="a sketch in the paper; the claims about geometry rest on figures 2, 11 and 13",
+        first_seed="planes",
     ),
 )

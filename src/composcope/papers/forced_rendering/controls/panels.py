@@ -12,5 +12,6 @@ PANELS = (
         plan.all_controls,
         numbers.controls,
         drawing.draw_controls,
+        first_seed="maps",
     ),
 )

@@ -18,5 +18,6 @@ PANELS = (
         numbers=cures,
         draw=draw_cures,
         no_claim="An overview of our own; the claims rest on figures 3 and 4, which show the same runs.",
+        first_seed="images",
     ),
 )

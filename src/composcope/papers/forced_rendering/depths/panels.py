@@ -60,6 +60,7 @@ PANELS = (
         draw_volumes,
         styles=BY_LAYER,
         partial=True,
+        first_seed="maps",
     ),
     Panel(
         "2f",
@@ -70,6 +71,7 @@ PANELS = (
         draw_volumes,
         styles=BY_LAYER,
         partial=True,
+        first_seed="maps",
     ),
     Panel(
         "10",
@@ -80,6 +82,7 @@ PANELS = (
         draw_gallery,
         no_claim="The paper shows it as an illustration; that every code fails is claim 1.",
         partial=True,
+        first_seed="images",
     ),
     Panel(
         "11",
@@ -90,6 +93,7 @@ PANELS = (
         draw_volumes,
         styles=BY_LAYER,
         partial=True,
+        first_seed="maps",
     ),
     Panel(
         "12",
@@ -109,6 +113,7 @@ PANELS = (
         draw_volumes,
         styles=BY_LAYER,
         partial=True,
+        first_seed="maps",
     ),
     Panel(
         "14",

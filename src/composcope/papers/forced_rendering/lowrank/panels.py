@@ -15,6 +15,7 @@ PANELS = (
         draw=drawing.draw_walkthrough,
         no_claim="it explains the architecture",
         diagnosed=False,
+        first_seed="everything",
     ),
     Panel(
         name="3b",
@@ -25,6 +26,7 @@ PANELS = (
         numbers=numbers.middle_embeddings,
         draw=drawing.draw_pair,
         diagnosed=False,
+        first_seed="matrices",
     ),
     Panel(
         name="3c",
@@ -34,6 +36,7 @@ PANELS = (
         plan=plan.none_and_both,
         numbers=evenness,
         draw=drawing.draw_volume,
+        first_seed="maps",
     ),
     Panel(
         name="3d",
@@ -54,5 +57,6 @@ PANELS = (
         numbers=numbers.all_embeddings,
         draw=drawing.draw_all,
         diagnosed=False,
+        first_seed="matrices",
     ),
 )

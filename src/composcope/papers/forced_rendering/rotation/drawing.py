@@ -33,10 +33,10 @@ def draw_rotation(numbers: Rotation) -> Figure:
 
 
 def _draw_errors(axes: Axes, numbers: Rotation) -> None:
-    """MSE by angle: the mean over seeds with its interval, a blank image's and the blend's."""
+    """MSE by angle: the geometric mean over seeds with its interval, a blank image's and the blend's."""
     angles = numbers.angles.numpy()
     _shade(axes, numbers)
-    _band(axes, angles, numbers.errors, COLOURS[0], "decoder")
+    _band(axes, angles, numbers.errors, COLOURS[0], "decoder", logarithmic=True)
     axes.plot(angles, numbers.blank, color="#888888", linewidth=1, linestyle=(0, (4, 2)), label="blank image")
     inside = numbers.gap.angles
     axes.plot(inside, numbers.between, color=COLOURS[1], linewidth=1.2, label="blend of the edges")
@@ -67,9 +67,14 @@ def _shade(axes: Axes, numbers: Rotation) -> None:
     axes.set(xlim=(0, 360), xticks=range(0, 361, 60))
 
 
-def _band(axes: Axes, angles: Any, values: Tensor, colour: Any, label: str) -> None:
-    """The mean over seeds as a line, and its interval as a band."""
-    mean, low, high = np.array([interval(column) for column in values.double().T.tolist()], dtype=float).T
+def _band(axes: Axes, angles: Any, values: Tensor, colour: Any, label: str, logarithmic: bool = False) -> None:
+    """The mean over seeds as a line, and its interval as a band.
+
+    - `logarithmic`: both of the logarithms, for a log axis: the interval of the values themselves can reach below 0.
+    """
+    columns = (values.double().log() if logarithmic else values.double()).T.tolist()
+    band = np.array([interval(column) for column in columns], dtype=float).T
+    mean, low, high = np.exp(band) if logarithmic else band
     axes.plot(angles, mean, color=colour, linewidth=1.2, label=label)
     axes.fill_between(angles, low, high, color=colour, alpha=0.25, linewidth=0)
 

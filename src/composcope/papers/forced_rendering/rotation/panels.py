@@ -16,5 +16,6 @@ PANELS = (
         plan=gap,
         numbers=rotation,
         draw=draw_rotation,
+        first_seed="embeddings and images",
     ),
 )

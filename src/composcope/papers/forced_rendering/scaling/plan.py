@@ -12,13 +12,13 @@ from composcope.experiments.spec import Spec
 from composcope.holdouts import Square
 from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS
 from composcope.sampling import Draws, Sampling, Stripes
+from composcope.study.judging import FEWEST_SIGNS
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset
 from composcope.tasks.bump import BumpTask
 from composcope.training import Training
 
 KINDS = ("bumps", "stripes")
-SIGN_TEST = 6  # seeds that a sign test of effects known only by bounds needs at least
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ SIZES = {
         bisections=2,
         width=32,
         training=Training(steps=3000),
-        seeds=tuple(range(PAPER_SEEDS[0], PAPER_SEEDS[0] + SIGN_TEST)),
+        seeds=tuple(range(PAPER_SEEDS[0], PAPER_SEEDS[0] + FEWEST_SIGNS)),
         # If the smallest count were enough, a threshold would have no lower bound and the power of N no upper one. At
         # N = 10 the quick preset's networks, which are smaller, needed 16 in three of six seeds.
         fewest=0.4,

@@ -14,6 +14,7 @@ PANELS = (
         drawing.draw_sums,
         partial=True,
         essential=("bump",),
+        first_seed="images",
     ),
     Panel(
         "1e",
@@ -22,6 +23,7 @@ PANELS = (
         plan.short_bump,
         numbers.heldout_similarity,
         drawing.draw_heldout_similarity,
+        first_seed="matrices",
     ),
     Panel(
         "8",
@@ -31,5 +33,6 @@ PANELS = (
         plan.short,
         numbers.matrices,
         drawing.draw_matrices,
+        first_seed="matrices",
     ),
 )

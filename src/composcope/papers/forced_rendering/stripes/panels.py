@@ -14,6 +14,7 @@ PANELS = (
         draw=drawing.draw_samples,
         no_claim="it shows the training set",
         diagnosed=False,
+        first_seed="training set",
     ),
     Panel(
         name="4b",
@@ -25,6 +26,7 @@ PANELS = (
         numbers=numbers.outputs,
         draw=drawing.draw_outputs,
         diagnosed=False,
+        first_seed="images",
     ),
     Panel(
         name="4d",
@@ -35,6 +37,7 @@ PANELS = (
         plan=plan.with_and_without,
         numbers=evenness_both_ways,
         draw=drawing.draw_volume,
+        first_seed="maps",
     ),
     Panel(
         name="4e",
@@ -46,6 +49,7 @@ PANELS = (
         numbers=first_layer.first_layers,
         draw=drawing_tuning.draw_first_layers,
         diagnosed=False,
+        first_seed="units and channels",
     ),
     Panel(
         name="4f",
@@ -55,6 +59,7 @@ PANELS = (
         plan=plan.with_few,
         numbers=tuning.typical,
         draw=drawing_tuning.draw_typical,
+        first_seed="maps",
     ),
     Panel(
         name="7",
@@ -64,6 +69,7 @@ PANELS = (
         numbers=numbers.stripe_set,
         draw=drawing.draw_stripe_set,
         diagnosed=False,
+        first_seed="images",
     ),
     Panel(
         name="15",
@@ -73,5 +79,6 @@ PANELS = (
         plan=plan.increasing_bumps,
         numbers=tuning.stripe_and_bump,
         draw=drawing_tuning.draw_units,
+        first_seed="units",
     ),
 )
