@@ -15,6 +15,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 reproduce: $(VENV)/user
 	$(BIN)/composcope reproduce
 
+# Tests start hundreds of Python processes: let them keep compiled bytecode even where the environment says not to.
+test test-slow: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/developer browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

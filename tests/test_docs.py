@@ -192,6 +192,15 @@ def test_the_outcomes_in_the_readme_are_those_of_the_ledgers():
         assert re.search(rf"\b{count} (are\s)?{words}", section), (outcome, count)
 
 
+@pytest.mark.parametrize("name", ["quick", "quick-torch", "paper"])
+def test_the_ledgers_are_what_their_evidence_gives(name, composcope, tmp_path):
+    folder = ROOT / "results" / name
+    assert composcope("claims", "--evidence", folder / "evidence.json", "--out", tmp_path).code == 0
+    for file in ("claims.md", "claims.json"):
+        again = f"composcope claims --evidence results/{name}/evidence.json --out results/{name}"
+        assert (folder / file).read_text() == (tmp_path / file).read_text(), f"write it again: {again}"
+
+
 def test_no_outcome_depends_on_the_kernels():
     """Undetermined is another matter: near the threshold rounding decides."""
     made = runpy.run_path(str(ROOT / "docs" / "claims_table.py"))

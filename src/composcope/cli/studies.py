@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -217,6 +218,12 @@ def claims(
     if evidence:
         observed = read_evidence([*evidence, *(files or [])])
         known = find_study(study or observed.study)
+        for number, values in sorted(observed.outdated(known.claims).items()):
+            print(
+                f"claim {number}: {counted(values, 'value')} of another version of it left out; "
+                "only its runs can give values of the present one",
+                file=sys.stderr,
+            )
         ledger = judge_observations(known, known.preset(observed.preset), observed)
     else:
         request = make_request(find_study(study), (), preset, _seeds(seeds))
@@ -354,7 +361,8 @@ def _print_dry_run(
     study: str | None, figures: list[str], store: Any, workers: int | None, kernels: Any, options: dict[str, Any]
 ) -> None:
     """The plan, with the cost of each figure in CPU time; runs that figures share are counted once."""
-    from composcope.experiments.costs import workload
+    from composcope.experiments.costs import missing, workload
+    from composcope.study.plan import specs_of
     from composcope.study.reproduce import Planned, estimated_costs
     from composcope.study.request import make_request, remaining_work
     from composcope.study.study import find_study
@@ -363,8 +371,13 @@ def _print_dry_run(
     request = make_request(find_study(study), figures, **options)
     work = remaining_work(request, store)
     specs = list(work.todo.values())
+    candidates = {  # of which a search does some, depending on what the runs before them show
+        panel.name: [spec for spec in specs_of(request.plan(panel)).values() if missing(spec, store)]
+        for panel in request.panels
+        if work.later.get(panel.name)
+    }
     with _EventPrinter(workers) as printer:
-        costs = estimated_costs(specs, kernels, printer)
+        costs = estimated_costs([*specs, *chain(*candidates.values())], kernels, printer)
         printer(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), 0))
     rows, counted, more = [], set[str](), 0.0
     for panel in request.panels:
@@ -372,7 +385,10 @@ def _print_dry_run(
         own = [spec for run_id, spec in work.todo.items() if run_id in new]
         counted |= new
         seconds = workload(own, store, work.diagnosed, costs)
-        searching = seconds / max(len(own), 1) * work.later.get(panel.name, 0)  # by the mean of the first runs
+        searching = 0.0
+        if searched := candidates.get(panel.name):
+            mean = workload(searched, store, work.diagnosed, costs) / len(searched)
+            searching = mean * work.later[panel.name]
         more += searching
         time = _time_range(seconds, searching) if own else "-"
         rows.append({"figure": panel.name, "runs to do": len(own), "core time": time})

@@ -64,17 +64,21 @@ def diagnosis_cost(spec: Spec, costs: Mapping[str, float] | None) -> float:
 def estimate_seconds(
     specs: Sequence[Spec], kernels: Mode = "auto", on_progress: Callable[[int, int], None] | None = None
 ) -> list[float]:
-    """Each run's training time on one core, estimated by timing a few steps of each different network once."""
+    """Each run's training time on one core, estimated by timing a few steps of each network and batch size once."""
     cost: dict[object, float] = {}
+    samples: dict[object, int] = {}
     seconds = []
     for index, spec in enumerate(specs):
-        network = (spec.decoder, spec.training.batch, spec.task.image_shape, spec.penalties)
-        if network not in cost:
+        data = (spec.sampling, spec.task, spec.holdout)
+        if data not in samples:
+            samples[data] = spec.sampling.count(spec.task, spec.holdout)
+        step = (spec.decoder, min(spec.training.batch, samples[data]), spec.task.image_shape, spec.penalties)
+        if step not in cost:
             with using_threads(1), using(kernels):
-                cost[network] = _seconds_per_step(spec, 1)
-                if cost[network] < SLOW_STEP:
-                    cost[network] = _seconds_per_step(spec, 10)
-        seconds.append(cost[network] * total_steps(spec))
+                cost[step] = _seconds_per_step(spec, 1)
+                if cost[step] < SLOW_STEP:
+                    cost[step] = _seconds_per_step(spec, 10)
+        seconds.append(cost[step] * total_steps(spec))
         if on_progress is not None:
             on_progress(index + 1, len(specs))
     return seconds

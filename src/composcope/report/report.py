@@ -24,7 +24,7 @@ from composcope.report.explorer import explorer_data
 from composcope.report.page import render, write_page
 from composcope.report.runs import RunRow, missing_row, run_row, short_row
 from composcope.study.judging import Judgement, PartJudgement
-from composcope.study.ledger import Ledger
+from composcope.study.ledger import Ledger, seed_texts
 from composcope.study.panel import RenderedPanel
 from composcope.study.reproduce import Reproduction
 from composcope.study.request import Request
@@ -151,27 +151,10 @@ def part_view(part: PartJudgement, secondary: bool = False) -> dict[str, Any]:
         "p_against": f"{part.p_against:.2g}",
         "method": part.method + (f", {part.shortage}" if part.shortage else ""),
         "seeds": part.count,
-        "by_seed": ", ".join(f"{seed}: {value}" for seed, value in sorted(seed_texts(part).items())),
+        "by_seed": seed_texts(part, number),
         "excluded": "; ".join(f"seed {seed} excluded: {reason}" for seed, reason in part.excluded.items()),
         "strip": strip(part.values, part.low, part.high, part.threshold, part.relation),
     }
-
-
-def seed_texts(part: PartJudgement) -> dict[int, str]:
-    """The value of every seed that counts, or its bounds."""
-    exact = {seed: number(value) for seed, value in zip(part.seeds, part.values, strict=True)}
-    return exact | {seed: bounds_text(*bounds) for seed, bounds in part.censored.items()}
-
-
-def bounds_text(low: float, high: float) -> str:
-    """Bounds for readers.
-
-    >>> bounds_text(300, math.inf), bounds_text(-math.inf, 8), bounds_text(100, 200), bounds_text(-math.inf, math.inf)
-    ('>= 300.0', '<= 8.000', '100.0 to 200.0', 'unknown')
-    """
-    if math.isinf(low):
-        return "unknown" if math.isinf(high) else f"<= {number(high)}"
-    return f">= {number(low)}" if math.isinf(high) else f"{number(low)} to {number(high)}"
 
 
 def figure_view(

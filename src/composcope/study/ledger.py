@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -121,11 +122,8 @@ def _claim_lines(judgement: Judgement) -> list[str]:
     heading = f"## {judgement.number}: {judgement.outcome}"
     lines = ["", heading, "", f"{judgement.statement} ({judgement.source})"]
     lines += ["", judgement.qualification] if judgement.qualification else []
-    lines += [
-        "",
-        "| part | effect | 95 % interval | claimed | p | p against | test | seeds | | reason for the threshold |",
-    ]
-    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+    columns = ("part", "effect", "95 % interval", "claimed", "p", "p against", "test", "seeds", "", "by seed")
+    lines += ["", f"| {' | '.join((*columns, 'reason for the threshold'))} |", "|---" * (len(columns) + 1) + "|"]
     for index, part in enumerate(judgement.parts):
         kind = "primary" if index < len(judgement.primary) else "secondary"
         cells = (
@@ -138,6 +136,7 @@ def _claim_lines(judgement: Judgement) -> list[str]:
             part.method,
             _seeds_text(part),
             part.outcome + _shortage_text(part) + ("" if part.registered else ", registered after its runs"),
+            seed_texts(part, _number),
             part.reason,
         )
         lines.append(" | ".join(["", *(cell.replace("|", r"\|") for cell in cells), ""]).strip())
@@ -155,6 +154,26 @@ def _seeds_text(part: PartJudgement) -> str:
         extra.append(f"{len(part.censored)} known by bounds")
     extra += [f"{count} excluded: {reason}" for reason, count in Counter(part.excluded.values()).items()]
     return f"{part.count}" + (f" ({'; '.join(extra)})" if extra else "")
+
+
+def seed_texts(part: PartJudgement, number: Callable[[float], str]) -> str:
+    """The value of every seed that counts, or its bounds."""
+    values = {seed: number(value) for seed, value in zip(part.seeds, part.values, strict=True)}
+    values |= {seed: bounds_text(low, high, number) for seed, (low, high) in part.censored.items()}
+    return ", ".join(f"{seed}: {value}" for seed, value in sorted(values.items()))
+
+
+def bounds_text(low: float, high: float, number: Callable[[float], str]) -> str:
+    """Bounds for readers.
+
+    >>> bounds_text(300, math.inf, str), bounds_text(-math.inf, 8, str), bounds_text(100, 200, str)
+    ('>= 300', '<= 8', '100 to 200')
+    >>> bounds_text(-math.inf, math.inf, str)
+    'unknown'
+    """
+    if math.isinf(low):
+        return "unknown" if math.isinf(high) else f"<= {number(high)}"
+    return f">= {number(low)}" if math.isinf(high) else f"{number(low)} to {number(high)}"
 
 
 def _finite(data: Any) -> Any:

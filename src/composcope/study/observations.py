@@ -5,6 +5,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from composcope.study.evidence import Evidence
 FORMAT = 1
 PROVENANCE = ("cpu", "processor", "lanes", "kernels", "torch", "composcope", "commit", "diagnosis")
 """What a value may depend on beyond its specs; `diagnosis` is the version of the stored diagnosis."""
+MACHINE = ("cpu", "processor", "lanes")
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,19 @@ class Observations:
         return {seed: _joined(group) for seed, group in sorted(by_seed.items())}
 
     def machines(self) -> tuple[str, ...]:
-        """The distinct processors, kernels and versions that the values come from."""
-        return tuple(
-            sorted({", ".join(f"{name} {value}" for name, value in o.provenance) for o in self.observations} - {""})
+        """The distinct processors that the values come from, each with the kernels, versions and commits used there."""
+        pairs: dict[tuple[str | None, ...], list[tuple[str, str]]] = {}
+        for observation in self.observations:
+            known = dict(observation.provenance)
+            pairs.setdefault(tuple(map(known.get, MACHINE)), []).extend(observation.provenance)
+        texts = (", ".join(f"{name} {value}" for name, value in _joined_provenance(own)) for own in pairs.values())
+        return tuple(sorted(text for text in texts if text))
+
+    def outdated(self, claims: Iterable[Claim]) -> dict[int, int]:
+        """How many values belong to another version of their claim and do not count, by the claim's number."""
+        versions = {claim.number: claim.version for claim in claims}
+        return Counter(
+            each.claim for each in self.observations if versions.get(each.claim, each.version) != each.version
         )
 
 
@@ -87,7 +99,7 @@ def _joined(group: Sequence[Observation]) -> Observation:
 
 def _sample(observation: Observation) -> Any:
     """The runs and the machine they were made on."""
-    machine = [pair for pair in observation.provenance if pair[0] in ("cpu", "processor", "lanes", "kernels")]
+    machine = [pair for pair in observation.provenance if pair[0] in (*MACHINE, "kernels")]
     return observation.runs, tuple(machine)
 
 

@@ -82,6 +82,16 @@ def test_estimate_grows_with_the_number_of_steps(base):
     assert 0 < sum(estimate_seconds(short)) < sum(estimate_seconds(long))
 
 
+def test_a_step_is_timed_with_as_many_images_as_it_has(base, monkeypatch):
+    def seconds_per_step(spec, steps):
+        return float(min(spec.training.batch, spec.sampling.count(spec.task, spec.holdout)))
+
+    monkeypatch.setattr("composcope.experiments.costs._seconds_per_step", seconds_per_step)
+    settings = {"sampling": [{"kind": "draws", "n": n} for n in (4, 16, 100)], "seed": [0, 1]}
+    specs = cs.Sweep({**base, "training": {"steps": 10, "batch": 16}}, settings).specs()
+    assert estimate_seconds(specs) == [40.0, 40.0, 160.0, 160.0, 160.0, 160.0]
+
+
 def test_a_diagnosis_costs_steps_or_what_its_pairs_of_points_cost(base, tmp_path):
     small, store = cs.Spec.from_dict(base), cs.Store(tmp_path)
     large = replace(small, task=cs.BumpTask(28), holdout=cs.Square(6, 22))

@@ -297,6 +297,33 @@ def test_values_of_one_seed_are_joined_whatever_the_order_of_the_files(values, e
         assert not joined.registered
 
 
+def test_a_processor_is_one_machine_whatever_its_kernels_and_commits():
+    def seen(seed, **known):
+        return Observation(1, 1, "m", seed, 1.0, True, (), tuple(known.items()))
+
+    given = (
+        seen(0, cpu="EPYC", lanes="8", kernels="narrow", commit="a"),
+        seen(1, cpu="EPYC", lanes="8", kernels="narrow, torch", commit="b"),
+        seen(2, cpu="Xeon", lanes="16", kernels="torch", commit="a"),
+        seen(3),
+    )
+    assert Observations("", "", (), given).machines() == (
+        "cpu EPYC, lanes 8, kernels narrow, torch, commit a, b",
+        "cpu Xeon, lanes 16, kernels torch, commit a",
+    )
+
+
+def test_values_of_other_versions_are_counted():
+    given = [Observation(number, version, "m", 0, 1.0, True) for number, version in ((1, 1), (1, 2), (1, 2), (7, 3))]
+    assert Observations("", "", (), tuple(given)).outdated([claim()]) == {1: 2}
+
+
+def test_the_page_has_the_values_of_every_seed():
+    values = {0: 0.5, 2: Bounds(1.0, float("inf")), 1: Bounds(0.25, 2.0)}
+    text = Ledger("study", FULL, (), (judged(claim(part(values))),)).to_markdown()
+    assert "| 0: 0.5, 1: 0.25 to 2, 2: >= 1 |" in text
+
+
 def test_observations_carry_the_cpu_and_the_version_of_the_diagnosis(tiny_spec, store):
     stored = run(tiny_spec, store)
     evidence = Evidence(FULL, {"bump": [stored]})

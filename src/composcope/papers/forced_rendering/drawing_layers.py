@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from composcope.papers.forced_rendering.layers import FACTORIZATION, OTHERS, Network, Profiles, nan_if_none
+from composcope.papers.forced_rendering.layers import OTHERS, Network, Profiles, nan_if_none
 from composcope.papers.forced_rendering.volumes import VolumeMaps, Volumes
 from composcope.study.drawing import COLOURS, PAGE, figure, outline
 from composcope.study.statistics import interval
@@ -30,6 +30,7 @@ LABELS = {
 ABOVE = "(above each map: its mean in the outlined, held-out square; exact | by differences on the grid)"
 ABOVE_PER_LAYER = "(above each map: mean in the outlined square minus that on seen points; exact | by differences)"
 PER_LAYER = "Reds"
+SMALLEST_SPAN = 0.02  # of a curve's axis: changes below a percent show, rounding does not
 SIGNED = "PRGn"  # purple where there is less volume than on seen points, green where there is more
 SCALE = 1.0  # powers of ten to either side of no difference, the same in every volume map
 
@@ -39,9 +40,9 @@ def draw_one_code(profiles: Profiles) -> Figure:
     measures = profiles.measures
     columns = 5 * len(measures) // 2  # of the legend: as many labels as fit beside each other
     lines = math.ceil((len(profiles.networks) + 2) / columns)
-    drawn = figure(2.25 * len(measures), 2.2 + 0.14 * lines)
+    drawn = figure(2.25 * len(measures), 2.3 + 0.14 * lines)
     drawn.suptitle(f"{profiles.groups[0]} code", x=0.01, ha="left", fontsize=8, fontweight="bold")
-    grid = drawn.add_gridspec(2, len(measures), height_ratios=[1.9, 0.14 * lines])
+    grid = drawn.add_gridspec(2, len(measures), height_ratios=[2.0, 0.14 * lines])
     for column, measure in enumerate(measures):
         axes = drawn.add_subplot(grid[0, column])
         _draw_curves(axes, profiles.networks, measure)
@@ -54,7 +55,7 @@ def draw_one_code(profiles: Profiles) -> Figure:
 def draw_profiles(profiles: Profiles) -> Figure:
     """All networks over the layer's index: a row per group, a column per measure."""
     groups, measures = profiles.groups, profiles.measures
-    drawn = figure(PAGE, 1.6 * len(groups) + 0.3)
+    drawn = figure(PAGE, 1.7 * len(groups) + 0.3)
     ratios = [1.0] * len(measures) + [0.6]
     grid = drawn.subplots(len(groups), len(ratios), width_ratios=ratios, squeeze=False)
     for axes, measure in zip(grid[0], measures, strict=False):
@@ -87,20 +88,20 @@ def _draw_curves(axes: Axes, networks: Sequence[Network], measure: str) -> None:
         axes.plot(depths[:end], mean[:end], color=colour, linewidth=1.1, label=network.label)
         axes.plot(depths[end - 1 :], mean[end - 1 :], ":", color=colour, linewidth=0.8)
         axes.plot(depths[end:], mean[end:], "o", color=colour, markersize=3)
-    axes.set_xlabel("layer (dot: image)", fontsize=7)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_xlabel("hidden layer\n(in: input, dot: image)", fontsize=6.5)
+    count = max(len(network.layers) for network in networks) - 1
+    indices = range(0, count, 1 if count <= 8 else 2)
+    axes.set_xticks([0, *(1 + index for index in indices)], ["in", *map(str, indices)])
 
 
 def _finish(axes: Axes, profiles: Profiles, measure: str) -> None:
-    """The true images' score as a dotted line; factorization over its whole range, R^2 from 0, or at the lowest -1."""
+    """The true images' score as a dotted line; a range from the lowest mean, or -1 if that is higher, to 1."""
     axes.axhline(profiles.truth[measure], color="black", linewidth=0.8, linestyle=":", zorder=0, label="true images")
-    if measure in FACTORIZATION:
-        axes.set(ylim=(0.5, 1.02), yticks=[0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
-        return
     curves = [part[measure] for network in profiles.networks for part in (network.trained, network.untrained)]
-    lowest = min(curve.nan_to_num(0).min().item() for curve in curves)
-    axes.set_ylim(0 if lowest >= 0 else max(lowest - 0.05, -1), 1.04)
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[2, 5, 10]))
+    lowest = min(profiles.truth[measure], *(curve.mean(0).nan_to_num(1).min().item() for curve in curves))
+    span = max(1 - max(lowest, -1), SMALLEST_SPAN)
+    axes.set_ylim(1 - 1.15 * span, 1 + 0.04 * span)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
 def _interval(values: Tensor) -> tuple[float, float, float]:

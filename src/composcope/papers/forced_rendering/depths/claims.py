@@ -255,7 +255,9 @@ CLAIMS = (
             ),
         ),
         note="A deep network has more layers over which to spread the same fall. Networks that have not yet learned "
-        "what they saw are counted too: the paper makes no exception, and the claim is about layers, not about images.",
+        "what they saw are counted too: the paper makes no exception, and the claim is about layers, not about images. "
+        "The last secondary part adds nothing: networks of one seed start with the same first layers, where the "
+        "largest fall before training is, so that it cancels and the part equals the primary one.",
         version=2,
     ),
     Claim(

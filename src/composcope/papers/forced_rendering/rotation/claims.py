@@ -166,6 +166,8 @@ CLAIMS = (
         note=(
             "The pace is how fast a layer's activations change with the angle, 1 at the median of seen angles. The"
             " paper looks at UMAP plots, which do not preserve distances; this is measured in the layers themselves."
+            " The first map is linear in the code, so that its pace can hardly change; the image, whose pace figure 9"
+            " shows, is not among the hidden layers."
         ),
     ),
 )

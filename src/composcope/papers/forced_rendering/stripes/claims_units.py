@@ -176,7 +176,8 @@ CLAIMS = (
         ),
         note="Means over all units that respond. The maps of the secondary parts are each channel's for one value of x "
         "or y alone, the other absent: the counterpart of an embedding. They have a quarter of the image's side. That "
-        "training must have made the stripes was a secondary part before version 3.",
+        "training must have made the stripes was a secondary part before version 3. The primary statement is that "
+        "units respond in stripes; that they look like the embeddings is what the secondary parts ask.",
     ),
     Claim(
         number=23,
