@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,18 @@ def _deciding(claim: Mapping[str, Any], size: str) -> str:
     """The effect of the first inequality with the claim's outcome; others are in the ledgers."""
     part = next((part for part in claim["primary"] if part["holds"] is claim["holds"]), claim["primary"][0])
     if part["effect"] is None:
-        return "only bounds are known"
+        return f"{part['measure']}: {_span(part['censored'].values())} over seeds, {size}"
     interval = "" if part["low"] is None else f" ({part['low']:.2g} to {part['high']:.2g})"
     return f"{part['measure']}: {part['effect']:.2g}{interval}, {size}"
+
+
+def _span(bounds: Iterable[tuple[float | None, float | None]]) -> str:
+    """What lies within the bounds of all seeds; None is an open end."""
+    lows, highs = zip(*bounds, strict=True)
+    low, high = (None if None in ends else f"{best(ends):.2g}" for ends, best in ((lows, min), (highs, max)))
+    if low is None:
+        return "not known" if high is None else f"at most {high}"
+    return f"at least {low}" if high is None else f"{low} to {high}"
 
 
 def _failing(quick: Mapping[str, Any], paper: Mapping[str, Any] | None) -> str:
