@@ -77,8 +77,7 @@ def _draw_curves(axes: Axes, networks: Sequence[Network], measure: str) -> None:
     The lines are of the input and the hidden layers, which is what the paper shows; the image is a dot beyond them.
     """
     for network in networks:
-        untrained = network.untrained[measure].mean(0)[: network.last_hidden + 1]
-        axes.plot(untrained, color=UNTRAINED, linewidth=0.8, zorder=1, label="untrained")
+        axes.plot(_shown_untrained(network, measure), color=UNTRAINED, linewidth=0.8, zorder=1, label="untrained")
     for colour, network in zip(_colours(networks), networks, strict=True):
         curves, end = network.trained[measure], network.last_hidden + 1
         depths = torch.arange(len(network.layers))
@@ -94,11 +93,17 @@ def _draw_curves(axes: Axes, networks: Sequence[Network], measure: str) -> None:
     axes.set_xticks([0, *(1 + index for index in indices)], ["in", *map(str, indices)])
 
 
+def _shown_untrained(network: Network, measure: str) -> Tensor:
+    """The mean before training, of the input and the hidden layers."""
+    return network.untrained[measure].mean(0)[: network.last_hidden + 1]
+
+
 def _finish(axes: Axes, profiles: Profiles, measure: str) -> None:
     """The true images' score as a dotted line; a range from the lowest mean, or -1 if that is higher, to 1."""
     axes.axhline(profiles.truth[measure], color="black", linewidth=0.8, linestyle=":", zorder=0, label="true images")
-    curves = [part[measure] for network in profiles.networks for part in (network.trained, network.untrained)]
-    lowest = min(profiles.truth[measure], *(curve.mean(0).nan_to_num(1).min().item() for curve in curves))
+    means = [network.trained[measure].mean(0) for network in profiles.networks]
+    means += [_shown_untrained(network, measure) for network in profiles.networks]
+    lowest = min(profiles.truth[measure], *(mean.nan_to_num(1).min().item() for mean in means))
     span = max(1 - max(lowest, -1), SMALLEST_SPAN)
     axes.set_ylim(1 - 1.15 * span, 1 + 0.04 * span)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
