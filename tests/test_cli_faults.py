@@ -36,6 +36,7 @@ def test_a_name_that_is_too_long_is_one_line(command, tiny_toml, tmp_path, compo
     assert "too long" in finished.err
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python shows users none; pytest does, at a first import
 def test_a_page_that_cannot_be_written_is_one_line(tiny_spec, store, folder, tmp_path, composcope):
     run = cs.run(tiny_spec, store)
     (tmp_path / "file").write_text("")
