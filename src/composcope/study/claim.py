@@ -45,14 +45,15 @@ Effect = Callable[[Evidence], Mapping[int, Value]]
 class Part:
     """One inequality of a claim.
 
-    - `measure`: what is measured, in words, without the inequality. `effect`: its value for each seed.
+    - `measure`: what is measured, in words, without the inequality. `effect`: its value for each seed; None while the
+      part is only registered.
     - `relation` and `threshold`: what is demanded of the mean effect: above, below, within the threshold on both
       sides of 0 (an equivalence test of the signed effect), or different from it. `reason`: why this threshold.
     - `exact`: the effect follows from definitions, not from training, so that seeds do not matter.
     """
 
     measure: str
-    effect: Effect
+    effect: Effect | None
     relation: Relation
     threshold: float
     reason: str

@@ -162,6 +162,8 @@ def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
 def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
     """The part's value for every seed; seeds of which a run failed or is damaged are excluded."""
     values: Mapping[int, Value] = {}
+    if part.effect is None:
+        return values
     try:
         values = part.effect(evidence)
     except RunFailed:  # a damaged run

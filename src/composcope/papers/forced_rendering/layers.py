@@ -123,14 +123,14 @@ def largest_fall(curve: Float[Tensor, "layers"]) -> float:
     return float(-curve.diff().min())
 
 
-def unevenness(curve: Float[Tensor, "layers"]) -> float:
-    """The largest fall from one layer to the next over the mean absolute step; 1 if it falls evenly, NaN if flat.
+def steadiness(curve: Float[Tensor, "layers"]) -> float:
+    """The net fall over the total variation: 1 if the curve only falls, -1 if it only rises, NaN if it is flat.
 
-    >>> unevenness(torch.tensor([1.0, 0.75, 0.5])), unevenness(torch.tensor([1.0, 1.0, 0.5]))
-    (1.0, 2.0)
+    >>> steadiness(torch.tensor([1.0, 0.75, 0.5])), steadiness(torch.tensor([1.0, 0.5, 0.75]))
+    (1.0, 0.3333333432674408)
     """
     steps = curve.diff()
-    return float(-steps.min() / steps.abs().mean())
+    return float(-steps.sum() / steps.abs().sum())
 
 
 def layer_trend(curve: Float[Tensor, "layers"]) -> float:

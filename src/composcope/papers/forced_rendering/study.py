@@ -9,6 +9,7 @@ from composcope.papers.forced_rendering import (
     cures,
     depths,
     lowrank,
+    reentanglement,
     rotation,
     scaling,
     similarity,
@@ -18,7 +19,7 @@ from composcope.papers.forced_rendering.presets import PRESETS
 from composcope.study.panel import Panel
 from composcope.study.study import Headline, RunClass, Study
 
-EXPERIMENTS = (codes, similarity, depths, lowrank, stripes, scaling, rotation, controls, cures)
+EXPERIMENTS = (codes, similarity, depths, lowrank, stripes, scaling, rotation, controls, cures, reentanglement)
 
 
 def _order(panel: Panel) -> tuple[bool, int, str]:

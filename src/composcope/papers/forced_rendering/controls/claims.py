@@ -4,6 +4,7 @@ import math
 
 from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.base import sizes_of
+from composcope.papers.forced_rendering.codes.failures import ALIKE, SAME_SHARES, misplaced_share, nothing_share
 from composcope.papers.forced_rendering.controls import plan
 from composcope.papers.forced_rendering.controls.numbers import Region, compared_region, region
 from composcope.papers.forced_rendering.errors import FEW, LARGE, SMALL, accuracy, heldout_share, seen_share
@@ -52,7 +53,7 @@ CLAIMS = (
         statement="The decoder fails in the same way when a corner is held out instead of the middle.",
         source="variant of Fig. 1",
         figures=("controls",),
-        plan=plan.corner,
+        plan=plan.square_and_corner,
         primary=(
             Part(
                 "held-out MSE / blank MSE of runs that have learned what they saw",
@@ -60,6 +61,19 @@ CLAIMS = (
                 ">",
                 0.5,
                 LARGE,
+            ),
+            *(
+                Part(
+                    f"{share}, corner minus square",
+                    learned(difference("corner", "square", number), "corner", "square"),
+                    "within",
+                    ALIKE,
+                    SAME_SHARES,
+                )
+                for share, number in (
+                    ("share of held-out images with nothing drawn", nothing_share),
+                    ("share of held-out images with a single bump at a wrong place", misplaced_share),
+                )
             ),
         ),
         secondary=(
@@ -72,7 +86,8 @@ CLAIMS = (
                 FEW,
             ),
         ),
-        version=2,
+        note="That the failure is the same, and not only a failure, belongs to the primary statement since version 3.",
+        version=3,
     ),
     Claim(
         number=24,

@@ -26,6 +26,7 @@ def with_and_without_hole(preset: Preset) -> Plan:
     return {key: plan[key] for key in ("square", "no hole")}
 
 
-def corner(preset: Preset) -> Plan:
-    """The hole in a corner."""
-    return {"corner": all_controls(preset)["corner"]}
+def square_and_corner(preset: Preset) -> Plan:
+    """The hole in the middle and in a corner."""
+    plan = all_controls(preset)
+    return {key: plan[key] for key in ("square", "corner")}

@@ -106,6 +106,20 @@ def own_axis(run: Run) -> float:
     return own_axis_share(of_x, of_y) or 0.0
 
 
+def energy_in_hole(run: Run) -> float:
+    """Mean square of an embedding's entries across the hole over that outside, mean over values that occur in the hole.
+
+    Across the hole: rows of y values in the hole for an embedding of x, columns of x values in the hole for one of y.
+    """
+    ratios = []
+    for axis, maps in enumerate(matrices(run)):
+        own, other = (run.split.heldout[:, factor].unique().long() for factor in (axis, 1 - axis))
+        profiles = maps[own].square().mean(2 if axis == 0 else 1)
+        inside = torch.zeros(profiles.shape[1], dtype=torch.bool).index_fill(0, other, True)
+        ratios.append(profiles[:, inside].mean(1) / profiles[:, ~inside].mean(1))
+    return torch.cat(ratios).mean().item()
+
+
 @dataclass(frozen=True)
 class Embeddings:
     """Embedding matrices of some values, by penalties and factor; their rank and own-axis share for each seed.

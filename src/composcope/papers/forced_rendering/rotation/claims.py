@@ -1,4 +1,4 @@
-"""Claims 16 and 17: what is drawn in a gap of angles, and what the layers do there."""
+"""Claims 16, 17 and 31: what is drawn in a gap of angles, and what the layers do there."""
 
 import math
 
@@ -10,9 +10,11 @@ from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.errors import EQUAL
 from composcope.papers.forced_rendering.gates import learned
 from composcope.papers.forced_rendering.rotation.numbers import hidden, in_gap, pace
-from composcope.papers.forced_rendering.rotation.plan import gap
-from composcope.study.claim import Claim, Part
+from composcope.papers.forced_rendering.rotation.plan import gap, gap_and_bump
+from composcope.papers.forced_rendering.smoothness import exact, late_gap
+from composcope.study.claim import Claim, Part, Value
 from composcope.study.effects import of_runs
+from composcope.study.evidence import Evidence
 
 
 def blend_to_truth(run: Run) -> float:
@@ -68,6 +70,18 @@ def smallest_pace(run: Run) -> float:
 
 def untrained_pace(run: Run) -> float:
     return hidden_paces(run, trained=False).mean().item()
+
+
+def error_in_gap(run: Run) -> float:
+    """log10 of MSE in the gap / MSE at seen angles."""
+    return math.log10(run.error["heldout_mse"] / run.error["seen_mse"])
+
+
+def deformation_beside_bump(evidence: Evidence) -> dict[int, Value]:
+    """|log10 of the stretch per factor in the hole over that outside|, last hidden layer, rotation minus bump code."""
+    rotation = {run.spec.seed: abs(late_pace(run)) * math.log10(2) for run in evidence["rotation"]}
+    bump = {run.spec.seed: abs(late_gap(exact)(run)) / 2 for run in evidence["bump"]}  # a volume has two factors
+    return {seed: rotation[seed] - bump[seed] for seed in sorted(rotation.keys() & bump.keys())}
 
 
 DOUBLING = "A doubling: in the hole of a failing bump decoder the volume falls by a factor of ten."
@@ -169,5 +183,38 @@ CLAIMS = (
             " The first map is linear in the code, so that its pace can hardly change; the image, whose pace figure 9"
             " shows, is not among the hidden layers."
         ),
+    ),
+    Claim(
+        number=31,
+        statement="The decoder fails in a gap of angles although its layers, unlike those of a bump decoder, are not"
+        " deformed there.",
+        source="App. E.2, Fig. 9",
+        figures=("9",),
+        plan=gap_and_bump,
+        primary=(
+            Part(
+                "log10 of MSE in the gap / MSE at seen angles",
+                learned(of_runs("rotation", error_in_gap), "rotation"),
+                ">",
+                0.3,
+                "twice the error; a decoder that draws unseen angles has the same error there",
+            ),
+            Part(
+                "log2 of the pace in the gap, last hidden layer",
+                learned(of_runs("rotation", late_pace), "rotation"),
+                "within",
+                1,
+                DOUBLING,
+            ),
+            Part(
+                "|log10 of the stretch per factor in the hole over that outside|, last hidden layer, rotation minus"
+                " bump code",
+                learned(deformation_beside_bump, "rotation", "bump"),
+                "<",
+                0,
+                EQUAL,
+            ),
+        ),
+        note="The stretch per factor is the pace of a rotation, and the square root of the volume of two factors.",
     ),
 )

@@ -8,6 +8,7 @@ from composcope.decoders.digit_cnn import DigitCNN
 from composcope.encodings import Circle
 from composcope.experiments.spec import Spec
 from composcope.holdouts import Interval
+from composcope.papers.forced_rendering.codes.plan import bump_alone
 from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS
 from composcope.sampling import Everything
 from composcope.study.plan import Plan
@@ -48,6 +49,11 @@ def sizes_of(preset: Preset) -> Sizes:
     """The sizes of a preset, with the preset's seeds if it brings its own."""
     sizes = SIZES[preset.name]
     return replace(sizes, seeds=preset.seeds_or(sizes.seeds))
+
+
+def gap_and_bump(preset: Preset) -> Plan:
+    """The rotated digit and, for comparison, the bump code's base runs."""
+    return {**gap(preset), **bump_alone(preset)}
 
 
 def gap(preset: Preset) -> Plan:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -17,6 +18,7 @@ from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of
 from composcope.tasks.base import Images
+from composcope.tasks.bump import BumpTask
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,32 @@ def _likeness(run: Run, targets: Images) -> float:
     heldout = run.split.mask
     drawn = run.spec.task.foreground(run.draw())
     return shape_correlation(drawn[heldout], targets[heldout]).mean().item()
+
+
+def crossing_strength(run: Run) -> float:
+    """Foreground at the true crossing over that of a stripe, mean over held-out images: 2 for a sum, 1 for a union."""
+    drawn, x, y, height = _stripes_crossed(run)
+    return (drawn[torch.arange(len(drawn)), y, x].mean() / height).item()
+
+
+def arm_strength(run: Run) -> float:
+    """Foreground along both stripes' centre lines, away from the crossing, over that of a stripe; 0 for a product."""
+    drawn, x, y, height = _stripes_crossed(run)
+    assert isinstance(run.spec.task, BumpTask)
+    away = 3 * run.spec.task.sigma
+    pixels = torch.arange(drawn.shape[-1])
+    arms = []
+    for image, column, row in zip(drawn, x.tolist(), y.tolist(), strict=True):
+        arms += [image[(pixels - row).abs() > away, column], image[row, (pixels - column).abs() > away]]
+    return (torch.cat(arms).mean() / height).item()
+
+
+def _stripes_crossed(run: Run) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Held-out foregrounds, the columns and rows of their crossings, and the foreground of a true stripe there."""
+    task, latents = run.spec.task, run.split.heldout
+    drawn = task.foreground(run.draw()[run.split.mask])[:, 0]
+    x, y = latents.round().long().T
+    return drawn, x, y, task.foreground(task.render(single_values(task))).amax().item()
 
 
 @dataclass(frozen=True)

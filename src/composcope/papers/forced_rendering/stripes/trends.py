@@ -1,10 +1,12 @@
 """Trends over ordered steps: from hidden layer to hidden layer, and from each number of bumps to the next."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from composcope.diagnosis.layers import LayerDiagnosis
+from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.smoothness import hidden_layers
 from composcope.papers.forced_rendering.stripes.plan import increasing_bumps
 from composcope.study.claim import Effect, Value
@@ -27,6 +29,18 @@ def slope(values: Sequence[float]) -> float:
 def over_layers(measure: Callable[[LayerDiagnosis], float]) -> Number:
     """The slope of a measure from hidden layer to hidden layer."""
     return lambda run: slope([measure(layer) for layer in hidden_layers(run)])
+
+
+def beyond_untrained(measure: Callable[[LayerDiagnosis], float]) -> Number:
+    """That slope minus the slope of the same network before training."""
+
+    def number(run: Run) -> float:
+        untrained = run.diagnosis.untrained or {}
+        hidden = [name for name in run.diagnosis.layers if name in untrained and name not in ("code", "image")]
+        before = slope([measure(untrained[name]) for name in hidden]) if hidden else math.nan
+        return slope([measure(layer) for layer in hidden_layers(run)]) - before
+
+    return number
 
 
 def over_bumps(number: Number) -> Effect:
