@@ -20,8 +20,8 @@ from typing import Any
 from timing import machine
 
 import composcope as cs
-from composcope.experiments.executor import run_all
-from composcope.experiments.spec import Spec
+from composcope.runs.spec import Spec
+from composcope.workers.executor import run_all
 
 TABLES = (100, 1000)
 # One that takes a fraction of a second, for the comparison of one worker with two.

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 import composcope as cs
 from composcope import fastconv
-from composcope.experiments.run import build
-from composcope.experiments.spec import training_latents
 from composcope.papers.forced_rendering.lowrank.plan import lowrank_spec
 from composcope.papers.forced_rendering.presets import QUICK
 from composcope.papers.forced_rendering.rotation.plan import gap
+from composcope.runs.run import build
+from composcope.runs.spec import training_latents
 
 OURS = {"composcope, PyTorch's convolutions": "torch", "composcope": "auto"}
 PARTS = ("main", "lowrank", "rotation", "depth 4", "depth 10", "sweeps")

@@ -160,7 +160,7 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         def forget(self, slot: int) -> None:
             pass
 
-    monkeypatch.setattr("composcope.experiments.executor.LocalPool", Threads)
+    monkeypatch.setattr("composcope.workers.executor.LocalPool", Threads)
 
 
 @pytest.fixture

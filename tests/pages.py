@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import composcope as cs
-from composcope.experiments.diagnose_runs import measure_run
-from composcope.experiments.doing import run
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
+from composcope.runs.diagnose_runs import measure_run
+from composcope.runs.pipeline import run
 from composcope.study import drawing
 from composcope.study.judging import Judgement, PartJudgement
 from composcope.study.ledger import Ledger

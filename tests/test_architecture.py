@@ -23,10 +23,10 @@ PAGE = [
     {"sampling", "penalties", "activations"},
     {"training"},
     {"diagnosis"},
-    {"experiments"},
+    {"runs", "store", "workers"},
     {"forecasts"},
     {"study"},
-    {"papers", "report", "monitor"},
+    {"papers", "pages", "monitor"},
     {"cli"},
 ]
 LINE = {room: line for line, rooms in enumerate(PAGE) for room in rooms}
@@ -89,7 +89,7 @@ def test_imports_point_up_the_page(path):
 
 
 def test_imports_are_really_found():
-    run = SOURCE / "experiments" / "run.py"
+    run = SOURCE / "runs" / "run.py"
     assert {"errors", "holdouts", "diagnosis", "training"} <= rooms_imported_by(run)
     assert "torch" in set(imports_of(run))
 
@@ -111,7 +111,7 @@ def test_matplotlib_stays_in_drawings(path):
 
 @pytest.mark.parametrize("path", [path for path in FILES if draws(path)], ids=label)
 def test_drawings_never_train(path):
-    assert not rooms_imported_by(path) & {"training", "experiments", "decoders", "sampling"}
+    assert not rooms_imported_by(path) & {"training", "runs", "store", "workers", "decoders", "sampling"}
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if "study" in path.parts], ids=label)
@@ -214,7 +214,7 @@ def test_files_are_written_by_the_atomic_writer_alone(path):
         "plain.py",
         "study/drawing.py",
         "study/reproduce.py",
-        "experiments/summary.py",
+        "store/summary.py",
     }  # the contents of files that others write
     if label(path) not in WRITERS and label(path) not in in_memory:
         assert not set(writing_calls(path))

@@ -109,7 +109,7 @@ def test_interrupted_it_says_what_is_kept(composcope, tiny_toml, folder, monkeyp
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("composcope.experiments.doing.train_spec", interrupted)
+    monkeypatch.setattr("composcope.runs.pipeline.train_spec", interrupted)
     result = composcope("run", tiny_toml, "--store", folder)
     assert result.code == 130
     assert "finished runs are stored" in result.err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import composcope as cs
-from composcope.experiments.plugins import load_plugin
+from composcope.runs.plugins import load_plugin
 
 FILE = Path(__file__).parent.parent / "examples" / "own_study.py"
 

@@ -13,13 +13,6 @@ from .decoders.transformer import Transformer
 from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed
-from .experiments.doing import run
-from .experiments.executor import run_all
-from .experiments.resources import Resources
-from .experiments.run import Result, Run
-from .experiments.spec import LeakedImages, NotComposition, Spec
-from .experiments.store import Store
-from .experiments.sweep import Sweep
 from .factors import Factor
 from .forecasts import Forecast, forecast
 from .holdouts import (
@@ -42,12 +35,17 @@ from .holdouts import (
     split,
 )
 from .monitor import Moment, Monitor
+from .pages.diagnosis_page import write_diagnosis_page
 from .penalties.base import Batch, Penalty, TrainingData
 from .penalties.consistency import Consistency
 from .penalties.embeddings import Entropy, Variance
 from .penalties.interaction import Interaction
-from .report.diagnosis_page import write_diagnosis_page
+from .runs.pipeline import run
+from .runs.run import Result, Run
+from .runs.spec import LeakedImages, NotComposition, Spec
+from .runs.sweep import Sweep
 from .sampling import Draws, Everything, Sampling, Stripes
+from .store.store import Store
 from .study.claim import Claim, Part
 from .study.effects import difference, of_runs
 from .study.evidence import Evidence
@@ -63,6 +61,8 @@ from .tasks.rotation import RotationTask
 from .tasks.sprites import SpriteTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
+from .workers.executor import run_all
+from .workers.resources import Resources
 
 __all__ = [
     "CNN",

@@ -8,9 +8,9 @@ import torch
 from playwright.sync_api import expect
 
 import composcope as cs
-from composcope.experiments.doing import run
-from composcope.experiments.run import Run
-from composcope.report.explorer import write_explorer
+from composcope.pages.explorer import write_explorer
+from composcope.runs.pipeline import run
+from composcope.runs.run import Run
 
 HOSTILE = "</script><script>window.hacked = true</script>"
 
@@ -266,7 +266,7 @@ def test_it_prints(explorer, tmp_path):
     assert pdf.startswith(b"%PDF")
 
 
-@pytest.mark.filterwarnings("ignore::composcope.experiments.spec.NotComposition")
+@pytest.mark.filterwarnings("ignore::composcope.runs.spec.NotComposition")
 def test_one_factor_is_a_line(page, store, tmp_path):
     spec = cs.Spec(
         task=cs.RotationTask(angles=18),

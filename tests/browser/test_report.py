@@ -10,14 +10,14 @@ from playwright.sync_api import expect
 from pypdf import PdfReader
 
 import composcope as cs
-from composcope.experiments.diagnose_runs import measure_run
-from composcope.experiments.doing import run
-from composcope.experiments.run import Run
-from composcope.report.diagnosis_page import write_diagnosis_page
-from composcope.report.page import write_page
-from composcope.report.report import report_text, write_report
-from composcope.report.runs import run_row
-from composcope.report.samples import run_samples
+from composcope.pages.diagnosis_page import write_diagnosis_page
+from composcope.pages.page import write_page
+from composcope.pages.report import report_text, write_report
+from composcope.pages.runs import run_row
+from composcope.pages.samples import run_samples
+from composcope.runs.diagnose_runs import measure_run
+from composcope.runs.pipeline import run
+from composcope.runs.run import Run
 from pages import BROKEN, HOSTILE, MISSING, SEEN, STRIPES, TURNED, UNDIAGNOSED, claims, filled, made_up, tiny
 
 

@@ -12,8 +12,8 @@ from torch import nn
 
 import composcope as cs
 from composcope import training
-from composcope.experiments.machine import using_threads
 from composcope.training import AdamW
+from composcope.workers.machine import using_threads
 
 STILL = {"weight_decay": 0.0}
 

@@ -129,7 +129,7 @@ def print_json(data: Any) -> None:
 
 
 def load_plugins(paths: Sequence[Path] | None) -> None:
-    from composcope.experiments.plugins import load_installed_plugins, load_plugin
+    from composcope.runs.plugins import load_installed_plugins, load_plugin
 
     load_installed_plugins()
     for path in paths or []:

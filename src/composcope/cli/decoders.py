@@ -64,13 +64,13 @@ def diagnose(
     """Report whether a decoder composes, and why: a run of the store, or any PyTorch module from codes to images."""
     from composcope.diagnosis import diagnose as diagnose_module
     from composcope.diagnosis import save_diagnosis
-    from composcope.experiments.diagnose_runs import load_decoder, read_task
-    from composcope.experiments.run import load
-    from composcope.experiments.store import Store
     from composcope.fastconv import keep_memory
     from composcope.forecasts import forecast
     from composcope.forecasts.stored import stored_forecast
-    from composcope.report.diagnosis_page import write_diagnosis_page
+    from composcope.pages.diagnosis_page import write_diagnosis_page
+    from composcope.runs.diagnose_runs import load_decoder, read_task
+    from composcope.runs.run import load
+    from composcope.store.store import Store
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
@@ -133,9 +133,9 @@ def measure(
     plugin: PluginOption = None,
 ) -> None:
     """Diagnose stored runs and store the diagnoses with them, without training again."""
-    from composcope.experiments.diagnose_runs import measure_run
-    from composcope.experiments.store import Store
     from composcope.fastconv import keep_memory
+    from composcope.runs.diagnose_runs import measure_run
+    from composcope.store.store import Store
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)

@@ -9,9 +9,9 @@ import typer
 from composcope.errors import BadInput
 
 if TYPE_CHECKING:
-    from composcope.experiments.executor import EngineOptions
-    from composcope.experiments.resources import Resources
-    from composcope.experiments.sharding import Shard
+    from composcope.workers.executor import EngineOptions
+    from composcope.workers.resources import Resources
+    from composcope.workers.sharding import Shard
 
 DaskOption = Annotated[
     str | None,
@@ -54,7 +54,7 @@ def engine_options(
     if dask is None:
         yield options
         return
-    from composcope.experiments.dask_cluster import connect
+    from composcope.workers.dask_cluster import connect
 
     with connect(dask, workers, resources) as cluster:
         print(cluster, flush=True)
@@ -63,12 +63,12 @@ def engine_options(
 
 def check_engine(dask: str | None, gather: bool, resource: Sequence[str] | None) -> "Resources":
     """BadInput for options that cannot work, before anything is done; the resources."""
-    from composcope.experiments.resources import Resources
+    from composcope.workers.resources import Resources
 
     if gather and dask is None:
         raise BadInput("--gather: only with --dask; local processes see the store")
     if dask is not None:
-        from composcope.experiments.dask_cluster import check_address
+        from composcope.workers.dask_cluster import check_address
 
         check_address(dask)
     return Resources.parse(resource or [])
@@ -76,6 +76,6 @@ def check_engine(dask: str | None, gather: bool, resource: Sequence[str] | None)
 
 def shard_of(text: str | None) -> "Shard":
     """The part of the runs to do; all by default."""
-    from composcope.experiments.sharding import Shard
+    from composcope.workers.sharding import Shard
 
     return Shard() if text is None else Shard.parse(text)

@@ -50,11 +50,11 @@ def forecast(
     A log-linear regression and a Gaussian kernel are fitted to the training set and judged like a decoder; the command
     says which of them resembles the run's decoder, and abstains where neither is known to.
     """
-    from composcope.experiments.spec import Spec, read_toml
-    from composcope.experiments.store import Store
-    from composcope.experiments.sweep import with_settings
     from composcope.forecasts import forecast as forecast_spec
     from composcope.forecasts.stored import forecast_run
+    from composcope.runs.spec import Spec, read_toml
+    from composcope.runs.sweep import with_settings
+    from composcope.store.store import Store
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)

@@ -20,7 +20,7 @@ from composcope.cli.app import (
 from composcope.cli.groups import LOOK, TRAIN
 
 if TYPE_CHECKING:
-    from composcope.experiments.store import Store
+    from composcope.store.store import Store
 
 # How the names of what was measured begin, unlike those of settings.
 MEASURES = ("error.", "diagnosis.", "forecast.")
@@ -42,12 +42,12 @@ def run(
     kernels: KernelsOption = "auto",
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""
-    from composcope.experiments.costs import total_steps
-    from composcope.experiments.doing import run as run_spec
-    from composcope.experiments.spec import Spec, read_toml
-    from composcope.experiments.store import Store
-    from composcope.experiments.sweep import with_settings
     from composcope.fastconv import keep_memory
+    from composcope.runs.costs import total_steps
+    from composcope.runs.pipeline import run as run_spec
+    from composcope.runs.spec import Spec, read_toml
+    from composcope.runs.sweep import with_settings
+    from composcope.store.store import Store
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)
@@ -71,8 +71,8 @@ def run(
 @app.command(name="list", rich_help_panel=LOOK, short_help="List a store's runs and their main results.")
 def list_(store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
     """List the runs of a store: the settings in which they differ, and the main results."""
-    from composcope.experiments.index import without_collections
-    from composcope.experiments.store import Store
+    from composcope.store.index import without_collections
+    from composcope.store.store import Store
     from composcope.terminal import print_table, progress_bar, shown
 
     with progress_bar("reading runs") as advance:
@@ -103,7 +103,7 @@ def show(
     """
     import tomli_w
 
-    from composcope.experiments.store import Store
+    from composcope.store.store import Store
     from composcope.terminal import shown
 
     load_plugins(plugin)
@@ -135,8 +135,8 @@ def _print_images(store: "Store", run_id: str) -> None:
 
     if not can_draw():
         return
-    from composcope.experiments.display import shown_rows
-    from composcope.experiments.run import load
+    from composcope.runs.display import shown_rows
+    from composcope.runs.run import load
 
     run = load(store, run_id)
     if not run.draws or not run.split.mask.any():
@@ -160,7 +160,7 @@ def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _print_measures(measures: Mapping[str, Mapping[str, Any]]) -> None:
-    from composcope.experiments.records import flatten
+    from composcope.store.records import flatten
     from composcope.terminal import shown
 
     for name, values in measures.items():

@@ -18,8 +18,8 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Print what differs between runs: the fields of their specs, their errors, and their verdicts if measured."""
-    from composcope.experiments.compare import compare_runs
-    from composcope.experiments.store import Store
+    from composcope.runs.compare import compare_runs
+    from composcope.store.store import Store
     from composcope.terminal import print_table
 
     if len(run_ids) < 2:

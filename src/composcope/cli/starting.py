@@ -60,7 +60,7 @@ def components(
 
     A field without a default must be given.
     """
-    import composcope.experiments.spec  # noqa: F401  (importing it registers every component)
+    import composcope.runs.spec  # noqa: F401  (importing it registers every component)
     from composcope.components import describe, nearest
 
     load_plugins(plugin)
@@ -87,7 +87,7 @@ def components(
 @app.command(rich_help_panel=START, short_help="Report what is installed and what this machine offers.")
 def doctor(store: StoreOption = DEFAULT_STORE) -> None:
     """Report what is installed, what this machine offers and whether results can be stored."""
-    from composcope.experiments.doctor import findings
+    from composcope.workers.doctor import findings
 
     for name, finding in findings(store).items():
         print(f"{name}: {finding}")

@@ -34,8 +34,8 @@ from composcope.errors import BadInput
 from composcope.words import counted
 
 if TYPE_CHECKING:
-    from composcope.experiments.executor import Outcome
     from composcope.study.ledger import Ledger
+    from composcope.workers.executor import Outcome
 
 StudyOption = Annotated[
     str | None, typer.Option("--study", help="Study by name (see `composcope studies`); by default the built-in paper.")
@@ -115,9 +115,9 @@ def reproduce(
     Rerun the same command to resume after an interruption. The exit code is 0 whatever the claims' outcomes are, and 1
     if a run failed.
     """
-    from composcope.experiments.store import Store
-    from composcope.experiments.summary import check_writable
-    from composcope.report.report import write_report
+    from composcope.pages.report import write_report
+    from composcope.store.store import Store
+    from composcope.store.summary import check_writable
     from composcope.study.numbers_file import no_runs_yet
     from composcope.study.redrawing import redraw_figures
     from composcope.study.reproduce import draw, run_missing
@@ -192,7 +192,7 @@ def claims(
     as_json: JsonOption = False,
 ) -> None:
     """Print the ledger of a study's claims from a store's runs or from evidence files; nothing is trained."""
-    from composcope.experiments.store import Store
+    from composcope.store.store import Store
     from composcope.study.observations import read_evidence
     from composcope.study.reproduce import judge_observations, observe_claims, write_ledger
     from composcope.study.request import make_request
@@ -234,7 +234,7 @@ def report(
     plugin: PluginOption = None,
 ) -> None:
     """Write the report of a store as one HTML file: the ledger, every figure that its runs allow, and every run."""
-    from composcope.report.report import write_report
+    from composcope.pages.report import write_report
     from composcope.study.reproduce import reproduce as reproduce_study
     from composcope.terminal import progress_bar
 
@@ -258,8 +258,8 @@ def explore(
     plugin: PluginOption = None,
 ) -> None:
     """Write a page on which one drags a point over the latent plane and sees what each run draws there."""
-    from composcope.experiments.store import Store
-    from composcope.report.explorer import write_explorer
+    from composcope.pages.explorer import write_explorer
+    from composcope.store.store import Store
     from composcope.terminal import progress_bar
 
     load_plugins(plugin)

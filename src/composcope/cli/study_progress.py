@@ -12,9 +12,9 @@ from composcope.terminal import shown
 from composcope.words import counted
 
 if TYPE_CHECKING:
-    from composcope.experiments.journal import Journal
-    from composcope.experiments.store import Store
+    from composcope.store.store import Store
     from composcope.study.reproduce import Event, Planned
+    from composcope.workers.journal import Journal
 
 STAGES = {
     "timing": "timing a few steps of each network",
@@ -92,7 +92,7 @@ def print_dry_run(
     study: str | None, figures: list[str], store: Any, workers: int | None, kernels: Any, options: dict[str, Any]
 ) -> None:
     """The plan, with the cost of each figure in CPU time; runs that figures share are counted once."""
-    from composcope.experiments.costs import missing, workload
+    from composcope.runs.costs import missing, workload
     from composcope.study.plan import specs_of
     from composcope.study.reproduce import Planned, estimated_costs
     from composcope.study.request import make_request, remaining_work

@@ -27,12 +27,12 @@ from composcope.terminal import shown
 from composcope.words import counted
 
 if TYPE_CHECKING:
-    from composcope.experiments.executor import EngineOptions
-    from composcope.experiments.journal import Journal
-    from composcope.experiments.sharding import Shard
-    from composcope.experiments.spec import Spec
-    from composcope.experiments.store import Store
-    from composcope.experiments.sweep_ids import SweepIds
+    from composcope.runs.spec import Spec
+    from composcope.store.store import Store
+    from composcope.store.sweep_ids import SweepIds
+    from composcope.workers.executor import EngineOptions
+    from composcope.workers.journal import Journal
+    from composcope.workers.sharding import Shard
 
 # Rows of a table that are printed; files have all of them.
 MOST_ROWS = 30
@@ -76,9 +76,9 @@ def sweep(
 
     Progress is also written to the store's logs, where `composcope status` finds it from another terminal.
     """
-    from composcope.experiments.store import Store
-    from composcope.experiments.summary import check_writable, is_summary_of
-    from composcope.experiments.sweep_ids import SweepMemory
+    from composcope.store.store import Store
+    from composcope.store.summary import check_writable, is_summary_of
+    from composcope.store.sweep_ids import SweepMemory
 
     check_engine(dask, gather, resource)
     if out is not None and not dry_run:
@@ -148,8 +148,8 @@ def _read_sweep(
     path: Path, settings: Sequence[str], plugin: Sequence[Path] | None
 ) -> "tuple[SweepIds, dict[str, Spec]]":
     """The ids of the runs that a file describes, and their specs."""
-    from composcope.experiments.sweep import Sweep
-    from composcope.experiments.sweep_ids import SweepIds
+    from composcope.runs.sweep import Sweep
+    from composcope.store.sweep_ids import SweepIds
 
     load_plugins(plugin)
     plan = Sweep.from_toml(path)
@@ -160,9 +160,9 @@ def _read_sweep(
 @app.command(rich_help_panel=TRAIN, short_help="Show how far the sweeps of a store are, from another terminal.")
 def status(store: StoreOption = DEFAULT_STORE) -> None:
     """Show what the sweeps on a store are doing, from any terminal that sees its folder."""
-    from composcope.experiments.journal import read_statuses
-    from composcope.experiments.store import Store
+    from composcope.store.store import Store
     from composcope.terminal import print_table
+    from composcope.workers.journal import read_statuses
 
     target = Store(store)
     ids = target.run_ids()
@@ -189,9 +189,9 @@ def run_with_progress(
     engine: "EngineOptions",
 ) -> None:
     """Do the runs with a progress bar and a log in the store; failures are printed after all were tried."""
-    from composcope.experiments.costs import workload
-    from composcope.experiments.executor import Outcome, run_all
+    from composcope.runs.costs import workload
     from composcope.terminal import progress_bar
+    from composcope.workers.executor import Outcome, run_all
 
     if not specs:
         return
@@ -214,7 +214,7 @@ def run_with_progress(
 @contextmanager
 def journal_of(store: "Store", title: str, runs: int, total: float) -> "Iterator[Journal]":
     """The log of a sweep; its last line says how the sweep ended."""
-    from composcope.experiments.journal import Journal
+    from composcope.workers.journal import Journal
 
     journal = Journal(store, title, runs, total)
     try:
@@ -232,7 +232,7 @@ def print_costs(
     specs: "Sequence[Spec]", varied: Sequence[str], kernels: Literal["auto", "torch"], workers: int | None
 ) -> None:
     """What the runs cost in CPU time, in all and for each value of the lists."""
-    from composcope.experiments.store import flatten
+    from composcope.store.store import flatten
     from composcope.terminal import duration, print_table
 
     costs = estimated_costs(specs, kernels)
@@ -253,7 +253,7 @@ def print_costs(
 
 def print_summary(run_ids: Sequence[str], store: "Store", varied: Sequence[str], folder: Path, name: str) -> None:
     """The results of a sweep, once all its runs have ended, whoever did them."""
-    from composcope.experiments.summary import summary_rows, sweep_frame, write_summary
+    from composcope.store.summary import summary_rows, sweep_frame, write_summary
     from composcope.terminal import print_table
 
     left = sum(not store.has(run_id) and not store.failed(run_id) for run_id in run_ids)
@@ -270,7 +270,7 @@ def print_summary(run_ids: Sequence[str], store: "Store", varied: Sequence[str],
 
 def estimated_costs(specs: "Sequence[Spec]", kernels: Literal["auto", "torch"] = "auto") -> dict[str, float]:
     """Each run's seconds on one core, by id; with a progress bar, since timing large networks takes a while."""
-    from composcope.experiments.costs import estimate_seconds
+    from composcope.runs.costs import estimate_seconds
     from composcope.terminal import progress_bar
 
     with progress_bar("timing a few steps of each network") as advance:
@@ -292,7 +292,7 @@ def time_left(seconds: float, runs: int, workers: int | None) -> str:
 
 
 def _warn_of_splits(specs: "Sequence[Spec]") -> None:
-    from composcope.experiments.spec import warn_unless_composition
+    from composcope.runs.spec import warn_unless_composition
 
     for spec in {(spec.task, spec.holdout, spec.sampling): spec for spec in specs}.values():
         warn_unless_composition(spec)

@@ -3,7 +3,7 @@
 from composcope.decoders.cnn import CNN
 from composcope.decoders.mlp import MLP
 from composcope.encodings import Encoding, PerFactor, Rate
-from composcope.experiments.spec import Spec
+from composcope.runs.spec import Spec
 
 LOGLINEAR, GAUSSIAN = "log-linear", "Gaussian kernel"
 # A regression that does not fit what is shown says nothing about what is withheld.

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.experiments.spec import Spec
 from composcope.holdouts import split
 from composcope.randomness import generator
+from composcope.runs.spec import Spec
 
 CHUNK = 1024  # images at a time
 # Of more distinct samples, as continuous factors give, so many are drawn: regressions with one weight per code unit

@@ -5,9 +5,9 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from composcope.errors import CannotStore
-from composcope.experiments.store import Store
 from composcope.forecasts.forecast import Forecast, forecast
 from composcope.forecasts.loglinear import OnProgress
+from composcope.store.store import Store
 
 NAME = "forecast"
 # Raised when the same spec would be forecast otherwise; older numbers are then not shown.

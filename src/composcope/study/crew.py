@@ -7,10 +7,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from composcope.experiments.local_pool import end_with_parent
-from composcope.experiments.machine import using_threads
-from composcope.experiments.plugins import load_plugin
-from composcope.experiments.store import Store
+from composcope.runs.plugins import load_plugin
+from composcope.store.store import Store
 from composcope.study.claim import Claim
 from composcope.study.evidence import RunCache
 from composcope.study.observations import Observation, observe
@@ -19,6 +17,8 @@ from composcope.study.plan import specs_of
 from composcope.study.preset import Preset
 from composcope.study.request import Request
 from composcope.study.study import find_study, studies
+from composcope.workers.local_pool import end_with_parent
+from composcope.workers.machine import using_threads
 
 # Starting a process imports torch and matplotlib, which takes as long as a few figures or claims.
 FEWEST_FOR_PROCESSES = 8

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from composcope.experiments.run import Run
+from composcope.runs.run import Run
 from composcope.study.claim import UNDEFINED, Effect, Value
 from composcope.study.evidence import Evidence
 from composcope.study.plan import Key

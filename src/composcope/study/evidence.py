@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from composcope.experiments.run import Run
-from composcope.experiments.spec import Spec
-from composcope.experiments.store import Store
+from composcope.runs.run import Run
+from composcope.runs.spec import Spec
+from composcope.store.store import Store
 from composcope.study.plan import Key, Plan
 from composcope.study.preset import Preset
 

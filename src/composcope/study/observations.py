@@ -14,8 +14,8 @@ from statistics import fmean
 from typing import Any
 
 from composcope.errors import BadInput, RunFailed
-from composcope.experiments.measure_files import DIAGNOSIS_VERSION
-from composcope.experiments.run import Run
+from composcope.runs.run import Run
+from composcope.store.measure_files import DIAGNOSIS_VERSION
 from composcope.study.claim import Bounds, Claim, Excluded, Part, Value, defined
 from composcope.study.evidence import Evidence
 

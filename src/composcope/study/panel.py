@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
 from composcope.errors import RunFailed
-from composcope.experiments.spec import Spec
-from composcope.experiments.store import Store
+from composcope.runs.spec import Spec
+from composcope.store.store import Store
 from composcope.study import drawing
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.numbers_file import NumbersFile, no_runs_yet, pack_numbers, unpack_numbers

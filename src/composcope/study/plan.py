@@ -3,8 +3,8 @@
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 
-from composcope.experiments.spec import Spec
-from composcope.experiments.sweep import NoSuchEntry, with_settings
+from composcope.runs.spec import Spec
+from composcope.runs.sweep import NoSuchEntry, with_settings
 
 Key = Hashable
 """What the runs of a plan have in common: a word, or a frozen value with a `label` for readers."""

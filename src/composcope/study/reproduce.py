@@ -10,13 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from composcope.experiments.costs import estimate_seconds, workload
-from composcope.experiments.executor import EngineOptions, Outcome, run_all, shared_workers
-from composcope.experiments.machine import source_commit
-from composcope.experiments.sharding import Shard
-from composcope.experiments.spec import Spec
-from composcope.experiments.store import Store
 from composcope.files import write_atomically
+from composcope.runs.costs import estimate_seconds, workload
+from composcope.runs.spec import Spec
+from composcope.store.store import Store
 from composcope.study.claim import Claim
 from composcope.study.crew import draw_and_observe
 from composcope.study.judging import judge
@@ -26,6 +23,9 @@ from composcope.study.panel import RenderedPanel
 from composcope.study.preset import Preset
 from composcope.study.request import Request, Work, make_request, remaining_work, search_groups
 from composcope.study.study import Study, find_study
+from composcope.workers.executor import EngineOptions, Outcome, run_all, shared_workers
+from composcope.workers.machine import source_commit
+from composcope.workers.sharding import Shard
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composcope.errors import BadInput
-from composcope.experiments.costs import missing
-from composcope.experiments.spec import Spec
-from composcope.experiments.store import Store
+from composcope.runs.costs import missing
+from composcope.runs.spec import Spec
+from composcope.store.store import Store
 from composcope.study.claim import Claim
 from composcope.study.panel import Panel
 from composcope.study.plan import Plan, specs_of, varied

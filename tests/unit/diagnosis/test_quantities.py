@@ -11,7 +11,7 @@ import composcope as cs
 from composcope.diagnosis import diagnose, quantities, tables
 from composcope.diagnosis.quantities import GROUPS, Group, Quantity, image_quantities, layer_quantities
 from composcope.diagnosis.summary import summary
-from composcope.report.diagnosis_page import charts, write_diagnosis_page
+from composcope.pages.diagnosis_page import charts, write_diagnosis_page
 
 TASK, HOLDOUT = cs.BumpTask(8), cs.Square(2, 5)
 

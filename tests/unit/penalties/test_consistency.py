@@ -92,7 +92,7 @@ def test_it_never_sees_an_image_of_a_withheld_combination(monkeypatch):
     render = cs.BumpTask.render
     monkeypatch.setattr(cs.BumpTask, "render", lambda self, latents: rendered.append(latents) or render(self, latents))
     spec = cs.Spec(TASK, HOLDOUT, cs.OneHot(), cs.MLP(depth=1), cs.Everything(), cs.Training(steps=3))
-    from composcope.experiments.doing import train_spec
+    from composcope.runs.pipeline import train_spec
 
     rendered.clear()
     train_spec(replace(spec, penalties=(cs.Consistency(),)))

@@ -2,10 +2,10 @@
 
 import torch
 
-from composcope.experiments.machine import using_threads
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.study import crew
 from composcope.study.request import make_request
+from composcope.workers.machine import using_threads
 
 
 def test_figures_and_claims_are_made_on_one_thread(store, monkeypatch):

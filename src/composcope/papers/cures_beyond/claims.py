@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
-from composcope.experiments.run import Run
 from composcope.papers.cures_beyond.numbers import behind_position, fully_right, position_right
 from composcope.papers.cures_beyond.plan import Cell, cells
 from composcope.papers.cures_beyond.treatments import CONTROL
 from composcope.papers.cures_beyond.worlds import BRIGHTNESS, BUMPS, DIGITS, SPRITES
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Effect, Part, Value
 from composcope.study.effects import combined, difference, of_runs
 from composcope.study.evidence import Evidence

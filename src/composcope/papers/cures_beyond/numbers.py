@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from composcope.experiments.run import Run
 from composcope.papers.cures_beyond.plan import Cell
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.statistics import interval

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from functools import cache
 
-from composcope.experiments.spec import Spec
 from composcope.papers.cures_beyond import worlds
 from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS, Treatment, treated
 from composcope.papers.cures_beyond.worlds import World
+from composcope.runs.spec import Spec
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset
 

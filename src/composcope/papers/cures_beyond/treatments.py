@@ -12,11 +12,11 @@ from composcope.decoders.per_factor import Additive, Product
 from composcope.decoders.pixelwise import Pixelwise
 from composcope.decoders.spatial_broadcast import SpatialBroadcast
 from composcope.encodings import OneHot
-from composcope.experiments.spec import Spec
 from composcope.papers.cures_beyond.worlds import BUMPS, World
 from composcope.penalties import Entropy, Variance
 from composcope.penalties.consistency import Consistency
 from composcope.penalties.interaction import Interaction
+from composcope.runs.spec import Spec
 from composcope.sampling import Everything, Stripes
 from composcope.training import Training
 

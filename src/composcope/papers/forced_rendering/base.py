@@ -10,12 +10,12 @@ from torch import Tensor
 from composcope.decoders.base import Decoder
 from composcope.decoders.cnn import CNN
 from composcope.encodings import Bump, Encoding, OneHot, Positional, Rate
-from composcope.experiments.run import Run
-from composcope.experiments.spec import Spec
 from composcope.factors import Latents
 from composcope.holdouts import Corner, Holdout, Square
 from composcope.measures.grid import on_grid
 from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS
+from composcope.runs.run import Run
+from composcope.runs.spec import Spec
 from composcope.sampling import Draws, Everything, Sampling
 from composcope.study.preset import Preset
 from composcope.tasks.bump import BumpTask

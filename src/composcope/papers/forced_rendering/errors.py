@@ -1,6 +1,6 @@
 """Errors of a run as shares of a blank image's, and reasons for thresholds."""
 
-from composcope.experiments.run import Run
+from composcope.runs.run import Run
 
 EQUAL = "0 is no difference"
 SMALL = "a tenth of a blank image's error: nine tenths of the bump's energy are drawn"

@@ -7,10 +7,10 @@ from weakref import WeakKeyDictionary
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from composcope.experiments.run import Run
 from composcope.factors import Latents
 from composcope.measures.error import LEARNED, mse
 from composcope.randomness import generator
+from composcope.runs.run import Run
 from composcope.study.claim import Effect, Excluded, Value, defined
 from composcope.study.effects import KeyOf, Number
 from composcope.study.evidence import Evidence

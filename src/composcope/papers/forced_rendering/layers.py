@@ -13,10 +13,10 @@ from torch import Tensor
 from composcope.diagnosis.layers import LayerDiagnosis, geometry_of
 from composcope.diagnosis.truth import true_geometry
 from composcope.errors import BadInput
-from composcope.experiments.run import Run
 from composcope.measures.geometry import grid_metric
 from composcope.measures.probes import linear_probes
 from composcope.papers.forced_rendering.base import CODES
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.joining import pick_by_seed
 from composcope.study.panel import Rows

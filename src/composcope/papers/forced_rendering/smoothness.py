@@ -5,9 +5,9 @@ from copy import copy
 from dataclasses import replace
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.layers import nan_if_none
 from composcope.papers.forced_rendering.volumes import Evenness, evenness, inner, logs, std
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.plan import label_of
 

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
 from composcope.diagnosis.truth import true_geometry
-from composcope.experiments.run import Run
 from composcope.measures.geometry import FLOOR
 from composcope.measures.grid import grid_sizes, on_grid
 from composcope.papers.forced_rendering.base import heldout_map
@@ -23,6 +22,7 @@ from composcope.papers.forced_rendering.layers import (
     nan_if_none,
     volume_gap,
 )
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.joining import pick_by_seed
 from composcope.study.panel import Rows

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import composcope as cs
-from composcope.experiments.run import Run
 from composcope.papers.cures_beyond import STUDY, plan
 from composcope.papers.cures_beyond.data_need.plan import Amount, every_amount
 from composcope.papers.cures_beyond.drawing import draw_cells, draw_factors
 from composcope.papers.cures_beyond.numbers import Outcome, Outcomes, outcomes
 from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from composcope.experiments.doing import run as train
-from composcope.experiments.store import Store
 from composcope.papers.forced_rendering.presets import TINY
+from composcope.runs.pipeline import run as train
+from composcope.store.store import Store
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.plan import Plan, specs_of
 from composcope.study.preset import Preset

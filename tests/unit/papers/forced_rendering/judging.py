@@ -11,7 +11,7 @@ FULL = Preset("full", "for tests", AUTHORS_SETTING)
 
 def effects(claim: Claim, evidence: Evidence) -> dict[str, dict[int, Value]]:
     """The effect of every part by seed."""
-    return {part.measure: dict(part.effect(evidence)) for part in claim.parts}
+    return {part.measure: dict(part.effect(evidence)) for part in claim.parts if part.effect}
 
 
 def judged(claim: Claim, evidence: Evidence) -> Judgement:

@@ -11,12 +11,12 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
-from composcope.experiments.run import Run
 from composcope.holdouts import split
 from composcope.measures.geometry import factorization, volume_element, volume_summary
 from composcope.measures.probes import ProbeScore
 from composcope.papers.forced_rendering.base import base_spec, sizes_of
 from composcope.papers.forced_rendering.presets import TINY
+from composcope.runs.run import Run
 from composcope.study.drawing import style
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Panel

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from composcope.diagnosis.truth import true_geometry
-from composcope.experiments.run import Run
 from composcope.holdouts import Nothing
 from composcope.papers.forced_rendering import controls, gates
 from composcope.papers.forced_rendering.base import base_spec, sizes_of
 from composcope.papers.forced_rendering.codes.plan import bump_alone
 from composcope.papers.forced_rendering.controls import numbers, plan
 from composcope.papers.forced_rendering.presets import TINY
+from composcope.runs.run import Run
 from composcope.study.claim import Excluded
 from composcope.study.drawing import MARK
 

@@ -66,11 +66,11 @@ def test_the_trend_is_that_of_ranks():
     assert math.isnan(layers.layer_trend(torch.ones(4)))
 
 
-def test_an_even_fall_is_even_and_a_cliff_is_not():
-    assert layers.unevenness(torch.linspace(1, 0.5, 6)) == pytest.approx(1, abs=1e-5)
-    assert layers.unevenness(torch.tensor([1.0, 1.0, 1.0, 0.5])) == pytest.approx(3)
+def test_a_steady_fall_is_1_and_every_rise_takes_from_it():
+    assert layers.steadiness(torch.linspace(1, 0.5, 6)) == pytest.approx(1, abs=1e-5)
+    assert layers.steadiness(torch.tensor([1.0, 0.5, 0.7, 0.4])) == pytest.approx(0.6)
     assert layers.largest_fall(torch.tensor([1.0, 0.6, 0.9, 0.8])) == pytest.approx(0.4)
-    assert math.isnan(layers.unevenness(torch.ones(3)))
+    assert math.isnan(layers.steadiness(torch.ones(3)))
 
 
 def test_the_image_gap_has_no_sign():

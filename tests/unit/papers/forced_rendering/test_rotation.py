@@ -9,7 +9,6 @@ import torch
 from matplotlib.figure import Figure
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
-from composcope.experiments.run import Run
 from composcope.measures.geometry import factorization, volume_summary
 from composcope.measures.manifold import Embedding
 from composcope.measures.superposition import edge_blend
@@ -27,6 +26,7 @@ from composcope.papers.forced_rendering.rotation.claims import (
 )
 from composcope.papers.forced_rendering.rotation.numbers import in_gap, pace
 from composcope.papers.forced_rendering.rotation.plan import gap
+from composcope.runs.run import Run
 from composcope.study.claim import UNDEFINED, Excluded
 from composcope.tasks.rotation import RotationTask
 
@@ -118,13 +118,13 @@ def test_the_pace_of_a_claim_is_that_of_the_hidden_layers(gather):
 
 def test_no_evidence_has_no_effect():
     for claim in rotation.CLAIMS:
-        assert all(part.effect(made({"rotation": []})) == {} for part in claim.parts)
+        assert all(part.effect(made({"rotation": [], "bump": []})) == {} for part in claim.parts)
 
 
 def test_claims_have_effects_for_every_seed_of_tiny_runs(gather):
     for claim in rotation.CLAIMS:
-        assert all(tuple(values) == (0, 1) for values in effects(claim, gather(gap)).values())
-        assert judged(claim, gather(gap)).outcome == "undetermined"  # two seeds are too few
+        assert all(tuple(values) == (0, 1) for values in effects(claim, gather(claim.plan)).values())
+        assert judged(claim, gather(claim.plan)).outcome == "undetermined"  # two seeds are too few
 
 
 def test_a_blending_decoder_is_judged_and_one_that_did_not_learn_is_excluded():

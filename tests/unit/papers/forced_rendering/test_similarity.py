@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from composcope.experiments.run import Run
 from composcope.measures.error import shape_correlation
 from composcope.measures.superposition import Superposition
 from composcope.papers.forced_rendering import gates, similarity
 from composcope.papers.forced_rendering.base import base_spec, sizes_of
 from composcope.papers.forced_rendering.presets import PAPER, TINY
 from composcope.papers.forced_rendering.similarity import claims, numbers, plan
+from composcope.runs.run import Run
 from composcope.study.claim import UNDEFINED, Excluded
 
 from .made import drawn, made, made_run, titled

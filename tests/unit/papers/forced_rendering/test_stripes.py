@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering import stripes
 from composcope.papers.forced_rendering.base import sizes_of as base_sizes_of
 from composcope.papers.forced_rendering.gates import UNLEARNED, training_share
@@ -13,6 +12,7 @@ from composcope.papers.forced_rendering.smoothness import evenness_both_ways
 from composcope.papers.forced_rendering.stripes import claims, numbers, plan
 from composcope.papers.forced_rendering.stripes.drawing import grey_scale
 from composcope.papers.forced_rendering.stripes.plan import Amount, sizes_of, stripes_spec
+from composcope.runs.run import Run
 from composcope.study.claim import Excluded
 from composcope.study.drawing import MARK
 from composcope.study.plan import label_of
@@ -192,7 +192,7 @@ def test_a_run_that_did_not_learn_is_excluded_with_the_reason():
 
     failing = made_run(stripes_spec(TINY, ALONE, 1), draw=blank, error={"accuracy": 1.0})
     learned = perfect(ALONE, 0, error={"accuracy": 1.0})
-    part = claims.CLAIMS[0].primary[1]
+    part = claims.CLAIMS[0].primary[2]
     found = part.effect(made({ALONE: [learned, failing]}))
     assert found == {0: 1.0, 1: Excluded(UNLEARNED)}
     assert training_share(learned) == 0

@@ -11,11 +11,11 @@ import torch
 from composcope.decoders.cnn import CNN
 from composcope.decoders.image_encoder import Autoencoder
 from composcope.diagnosis.layers import LayerDiagnosis, Tuning
-from composcope.experiments.run import build
 from composcope.papers.forced_rendering import stripes
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.stripes import claims_units, first_layer, plan, trends, tuning
 from composcope.papers.forced_rendering.stripes.plan import Amount, stripes_spec
+from composcope.runs.run import build
 from composcope.study.drawing import MARK
 
 from .made import drawn, made, made_run, outlines

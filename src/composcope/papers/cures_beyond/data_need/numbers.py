@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from composcope.experiments.run import Run
-from composcope.experiments.spec import training_latents
 from composcope.measures.error import has_learned
 from composcope.measures.grid import grid_index, grid_sizes
 from composcope.papers.cures_beyond.data_need.plan import Amount
 from composcope.papers.cures_beyond.numbers import fully_right, seen_right
+from composcope.runs.run import Run
+from composcope.runs.spec import training_latents
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.statistics import interval

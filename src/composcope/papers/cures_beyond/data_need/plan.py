@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from composcope.decoders.cnn import CNN
 from composcope.encodings import OneHot
-from composcope.experiments.spec import Spec
 from composcope.holdouts.cells import Cells
 from composcope.papers.cures_beyond.worlds import World
+from composcope.runs.spec import Spec
 from composcope.sampling import Stripes
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from statistics import fmean
 
 from composcope.diagnosis.truth import additive_cross
-from composcope.experiments.run import Run
 from composcope.measures.complexity import Complexity, pixel_complexity
 from composcope.measures.error import LEARNED
 from composcope.papers.forced_rendering.base import CODES, sizes_of
@@ -19,6 +18,7 @@ from composcope.papers.forced_rendering.codes.failures import (
 from composcope.papers.forced_rendering.codes.numbers import accuracy_beyond, reach
 from composcope.papers.forced_rendering.errors import EQUAL, FEW, LARGE, accuracy, heldout_share
 from composcope.papers.forced_rendering.gates import learned, once_learned
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Effect, Part
 from composcope.study.effects import Number, combined, difference, of_runs
 from composcope.study.plan import Key

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from jaxtyping import Bool
 from torch import Tensor
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.similarity.numbers import Peaks, inner_peaks, peaks
 from composcope.papers.forced_rendering.similarity.plan import sizes_of
+from composcope.runs.run import Run
 from composcope.study.claim import Effect, Value
 from composcope.study.effects import of_runs
 from composcope.study.evidence import Evidence

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from composcope.diagnosis.errors import Errors
 from composcope.encodings import Encoding
-from composcope.experiments.run import Run
 from composcope.factors import Latents
 from composcope.holdouts import split
 from composcope.measures.grid import grid_sizes, on_grid
 from composcope.papers.forced_rendering.base import CODES, heldout_map, sizes_of, spread_rows
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of

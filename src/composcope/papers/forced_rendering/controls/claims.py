@@ -2,13 +2,13 @@
 
 import math
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.base import sizes_of
 from composcope.papers.forced_rendering.codes.failures import ALIKE, SAME_SHARES, misplaced_share, nothing_share
 from composcope.papers.forced_rendering.controls import plan
 from composcope.papers.forced_rendering.controls.numbers import Region, compared_region, region
 from composcope.papers.forced_rendering.errors import FEW, LARGE, SMALL, accuracy, heldout_share, seen_share
 from composcope.papers.forced_rendering.gates import learned, once_learned
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Part, Value
 from composcope.study.effects import Number, difference, of_runs
 from composcope.study.evidence import Evidence

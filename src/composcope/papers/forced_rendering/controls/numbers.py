@@ -8,11 +8,11 @@ from torch import Tensor
 
 from composcope.diagnosis.errors import mean_over
 from composcope.diagnosis.truth import true_geometry
-from composcope.experiments.run import Run
 from composcope.holdouts import Holdout
 from composcope.measures.geometry import volume_summary
 from composcope.measures.grid import on_grid
 from composcope.papers.forced_rendering.base import sizes_of
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of

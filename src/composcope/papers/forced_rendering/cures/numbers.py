@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 
-from composcope.experiments.run import Run
 from composcope.factors import Latents
 from composcope.papers.forced_rendering.cures.plan import blocks
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of

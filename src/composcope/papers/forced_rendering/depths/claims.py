@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from composcope.experiments.run import Run
 from composcope.measures.error import LEARNED
 from composcope.papers.forced_rendering.base import heldout_map
 from composcope.papers.forced_rendering.codes.plan import bump_and_rate
@@ -33,6 +32,7 @@ from composcope.papers.forced_rendering.layers import (
 )
 from composcope.papers.forced_rendering.stripes.tuning import additive_share
 from composcope.papers.forced_rendering.volumes import distortions
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Part
 from composcope.study.effects import Number, difference, of_runs
 

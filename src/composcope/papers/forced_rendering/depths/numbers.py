@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.layers import group_and_label, join_networks
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.joining import pick_by_seed
 from composcope.study.panel import Rows

@@ -9,8 +9,8 @@ from torch.nn.functional import normalize
 
 from composcope.activations.recording import record
 from composcope.decoders.lowrank import Embedding, embeddings_of
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.bands import mean_rank, own_axis_share
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.joining import rows_by_key, values_of
 from composcope.study.panel import Rows

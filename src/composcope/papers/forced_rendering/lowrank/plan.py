@@ -5,10 +5,10 @@ from functools import cache
 
 from composcope.decoders.lowrank import LowRank
 from composcope.encodings import OneHot
-from composcope.experiments.spec import Spec
 from composcope.holdouts import Corner
 from composcope.papers.forced_rendering.presets import QUICK_SEEDS
 from composcope.penalties import Entropy, Penalty, Variance
+from composcope.runs.spec import Spec
 from composcope.sampling import Everything
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset

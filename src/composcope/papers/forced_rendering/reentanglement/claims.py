@@ -4,11 +4,11 @@ If the layers' re-entanglement causes the failure, decoders that compose are les
 a cure makes a decoder less entangled. That both go together would be necessary for a cause, not proof of one.
 """
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.errors import EQUAL
 from composcope.papers.forced_rendering.reentanglement import plan
 from composcope.papers.forced_rendering.similarity.plan import sums
 from composcope.papers.forced_rendering.stripes.plan import bumps_alone, most_bumps
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Part
 from composcope.study.effects import KeyOf, difference
 

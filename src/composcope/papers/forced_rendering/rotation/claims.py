@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.errors import EQUAL
 from composcope.papers.forced_rendering.gates import learned
 from composcope.papers.forced_rendering.rotation.numbers import hidden, in_gap, pace
 from composcope.papers.forced_rendering.rotation.plan import gap, gap_and_bump
 from composcope.papers.forced_rendering.smoothness import exact, late_gap
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Part, Value
 from composcope.study.effects import of_runs
 from composcope.study.evidence import Evidence

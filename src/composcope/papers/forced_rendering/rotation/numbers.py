@@ -10,10 +10,10 @@ from torch import Tensor
 from composcope.activations.recording import record
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.experiments.run import Run
 from composcope.measures.error import mse, shape_correlation
 from composcope.measures.manifold import Embedding, embed, umap_installed
 from composcope.measures.superposition import GapBlend, edge_blend, gap_blend
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.tasks.base import Images

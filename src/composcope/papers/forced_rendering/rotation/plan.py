@@ -6,10 +6,10 @@ from composcope.decoders.base import Decoder
 from composcope.decoders.cnn import CNN
 from composcope.decoders.digit_cnn import DigitCNN
 from composcope.encodings import Circle
-from composcope.experiments.spec import Spec
 from composcope.holdouts import Interval
 from composcope.papers.forced_rendering.codes.plan import bump_alone
 from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS
+from composcope.runs.spec import Spec
 from composcope.sampling import Everything
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset

@@ -1,5 +1,7 @@
 """Claim 12: how the number of training images grows with the image's side."""
 
+import math
+
 from composcope.papers.forced_rendering.scaling.numbers import scaling
 from composcope.papers.forced_rendering.scaling.plan import cells
 from composcope.papers.forced_rendering.scaling.search import log2
@@ -12,15 +14,37 @@ RESOLVED = (
 )
 
 
-def exponents(kind: str) -> Effect:
-    """The bounds of the power of N for every seed whose searches have all finished."""
+CUBE_UP_TO = 20
+"""The largest side at which the middle of the hole is still within reach of what was seen."""
+
+
+def exponents(kind: str, up_to: float = math.inf) -> Effect:
+    """The bounds of the power of N for every seed whose searches have all finished, of sides up to one."""
 
     def effect(evidence: Evidence) -> dict[int, Value]:
         numbers = scaling(evidence)
-        unfinished = {search.seed for search in numbers.of(kind) if not search.finished}
-        return {seed: bounds for seed, bounds in numbers.exponents(kind).items() if seed not in unfinished}
+        unfinished = {search.seed for search in numbers.of(kind) if search.size <= up_to and not search.finished}
+        return {seed: bounds for seed, bounds in numbers.exponents(kind, up_to).items() if seed not in unfinished}
 
     return effect
+
+
+def beyond_cube_law(evidence: Evidence) -> dict[int, Value]:
+    """The bounds of log2(images needed at the largest side / what the cube law from the last side up to 20 gives)."""
+    numbers = scaling(evidence)
+    largest = max(numbers.sizes, default=0)
+    last = max((size for size in numbers.sizes if size <= CUBE_UP_TO), default=0)
+    if largest <= CUBE_UP_TO or not last:
+        return {}
+    law = 3 * math.log2(largest / last)
+    start, end = (
+        {search.seed: log2(search.bounds) for search in numbers.of("bumps", size) if search.finished}
+        for size in (last, largest)
+    )
+    return {
+        seed: Bounds(end[seed].low - start[seed].high - law, end[seed].high - start[seed].low - law)
+        for seed in sorted(start.keys() & end.keys())
+    }
 
 
 def doublings(evidence: Evidence) -> dict[int, Value]:
@@ -38,9 +62,6 @@ def doublings(evidence: Evidence) -> dict[int, Value]:
     }
 
 
-CUBE_UP_TO = 20
-"""The largest side at which the middle of the hole is still within reach of what was seen."""
-
 DOUBLED = "twice as many: a factor of two is what every preset can resolve"
 
 CLAIMS = (
@@ -55,11 +76,11 @@ CLAIMS = (
         figures=("4c",),
         plan=cells,
         primary=(
-            Part("power of N, bumps alone, N up to 20 (from below)", None, ">", 2, RESOLVED),
-            Part("power of N, bumps alone, N up to 20 (from above)", None, "<", 4, RESOLVED),
+            Part("power of N, bumps alone, N up to 20 (from below)", exponents("bumps", CUBE_UP_TO), ">", 2, RESOLVED),
+            Part("power of N, bumps alone, N up to 20 (from above)", exponents("bumps", CUBE_UP_TO), "<", 4, RESOLVED),
             Part(
                 "doublings of the images needed at N = 30 beyond the cube law from N = 20, bumps alone",
-                None,
+                beyond_cube_law,
                 "<",
                 1,
                 DOUBLED + "; more means that the cube law ends",

@@ -94,11 +94,11 @@ class Scaling:
         """log2 of the threshold over seeds."""
         return over_seeds([log2(search.bounds) for search in self.of(kind, size)])
 
-    def exponents(self, kind: str) -> dict[int, Bounds]:
-        """The exponent for every seed; unbounded on both sides where a search has not finished."""
+    def exponents(self, kind: str, up_to: float = math.inf) -> dict[int, Bounds]:
+        """The exponent of sizes up to one, for every seed; unbounded on both sides where a search has not finished."""
         exponents: dict[int, Bounds] = {}
         for seed in sorted({search.seed for search in self.of(kind)}):
-            own = [search for search in self.of(kind) if search.seed == seed]
+            own = [search for search in self.of(kind) if search.seed == seed and search.size <= up_to]
             exponents[seed] = exponent([search.size for search in own], [search.bounds for search in own])
         return exponents
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from composcope.decoders.cnn import CNN
 from composcope.encodings import Bump
-from composcope.experiments.spec import Spec
 from composcope.holdouts import Square
 from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS
+from composcope.runs.spec import Spec
 from composcope.sampling import Draws, Sampling, Stripes
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from composcope.experiments.spec import Spec
-from composcope.experiments.store import Store
 from composcope.papers.forced_rendering.scaling.plan import Cell, midpoint
+from composcope.runs.spec import Spec
+from composcope.store.store import Store
 from composcope.study.claim import Bounds
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.plan import Key, Plan

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.errors import EQUAL
 from composcope.papers.forced_rendering.gates import learned
 from composcope.papers.forced_rendering.similarity import plan
@@ -20,6 +19,7 @@ from composcope.papers.forced_rendering.similarity.numbers import (
     overlap_agreement,
     true_agreement,
 )
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Effect, Excluded, Part, Value
 from composcope.study.effects import difference, of_runs
 from composcope.study.evidence import Evidence

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d
 
 from composcope.diagnosis.kernels import reference_kernels
-from composcope.experiments.run import Run
 from composcope.factors import Latents
 from composcope.holdouts import Square
 from composcope.measures.error import shape_correlation
@@ -17,6 +16,7 @@ from composcope.measures.kernel_structure import block_score
 from composcope.measures.kernels import cosine_kernel, heldout_seen_slice, kernel_agreement, overlap_kernel
 from composcope.papers.forced_rendering.base import CODES, spread_rows
 from composcope.papers.forced_rendering.similarity.plan import sizes_of
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import label_of

@@ -1,6 +1,5 @@
 """Claims 10, 11 and 13: what stripes do to the images and to the volume."""
 
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.errors import EQUAL, FEW, LARGE, accuracy, heldout_share
 from composcope.papers.forced_rendering.gates import learned
 from composcope.papers.forced_rendering.smoothness import (
@@ -15,6 +14,7 @@ from composcope.papers.forced_rendering.stripes import plan
 from composcope.papers.forced_rendering.stripes.numbers import arm_strength, crossing_strength, like_bump, like_cross
 from composcope.papers.forced_rendering.stripes.plan import ALL_BUMPS, bumps_alone, most_bumps, stripes_alone
 from composcope.papers.forced_rendering.stripes.trends import UPWARD, over_bumps
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Part
 from composcope.study.effects import difference, of_runs
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.errors import EQUAL
 from composcope.papers.forced_rendering.gates import learned
 from composcope.papers.forced_rendering.stripes import plan
@@ -19,6 +18,7 @@ from composcope.papers.forced_rendering.stripes.tuning import (
     sample_stripe,
     stripe_likeness,
 )
+from composcope.runs.run import Run
 from composcope.study.claim import Claim, Part
 from composcope.study.effects import Number, difference, of_runs
 

@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from composcope.activations.recording import record
-from composcope.experiments.run import Run, build
 from composcope.measures.tuning import UnitScores, tuning_maps, unit_scores
 from composcope.papers.forced_rendering.bands import own_axis_share
 from composcope.papers.forced_rendering.layers import nan_if_none
 from composcope.papers.forced_rendering.stripes.tuning import middle_responses, spaced
+from composcope.runs.run import Run, build
 from composcope.sampling import single_values
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows

@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from composcope.diagnosis.truth import additive_cross
-from composcope.experiments.run import Run
 from composcope.factors import absent
 from composcope.measures.error import shape_correlation
 from composcope.papers.forced_rendering.base import spread_rows
 from composcope.randomness import generator
+from composcope.runs.run import Run
 from composcope.sampling import Stripes, single_values
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from functools import cache
 
-from composcope.experiments.spec import Spec
 from composcope.papers.forced_rendering.base import base_spec
 from composcope.papers.forced_rendering.base import sizes_of as base_sizes_of
+from composcope.runs.spec import Spec
 from composcope.sampling import Stripes
 from composcope.study.plan import Plan
 from composcope.study.preset import Preset

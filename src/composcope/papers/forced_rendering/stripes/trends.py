@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.experiments.run import Run
 from composcope.papers.forced_rendering.smoothness import hidden_layers
 from composcope.papers.forced_rendering.stripes.plan import increasing_bumps
+from composcope.runs.run import Run
 from composcope.study.claim import Effect, Value
 from composcope.study.effects import Number, combined
 from composcope.study.evidence import Evidence

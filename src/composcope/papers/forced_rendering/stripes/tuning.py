@@ -9,11 +9,11 @@ from torch import Tensor
 
 from composcope.activations.recording import record
 from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.experiments.run import Run
 from composcope.factors import Factor
 from composcope.measures.tuning import tuning_maps, tuning_marginals, unit_scores
 from composcope.papers.forced_rendering.base import heldout_map
 from composcope.papers.forced_rendering.layers import Measure, Network, nan_if_none, profiles
+from composcope.runs.run import Run
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
 from composcope.study.plan import Key, label_of

@@ -1,1 +1,0 @@
-"""Runs as values, their results on disk, and many of them at once."""

@@ -1,0 +1,219 @@
+"""The runs of a store as a report shows them: one row each, whatever its state, with its diagnosis if it has one."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from composcope.diagnosis import Diagnosis
+from composcope.errors import BadInput
+from composcope.forecasts.stored import stored_forecast
+from composcope.pages.diagnosis_page import diagnosis_part, part_data
+from composcope.pages.samples import Samples, run_samples
+from composcope.pages.titles import title
+from composcope.runs.run import VERDICT_VERSION, Run
+from composcope.runs.spec import Spec
+from composcope.store.store import Record, Store
+from composcope.verdict import NOT_LEARNED
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run in the report's table.
+
+    - `record`: the run as the store lists it, with status "missing" for one that a figure needs and the store lacks.
+    - `title` and `about`: what was trained, in words. `note`: why there is no diagnosis.
+    - `kind`, `shares`: what it does on held-out combinations, if there is a verdict; `factors`: the share in which each
+      factor is right; `composition`: whether these combinations test composition.
+    - `part`, `data`: what its diagnosis says and draws.
+    """
+
+    record: Record
+    title: str
+    about: str
+    note: str = ""
+    kind: str = ""
+    shares: Mapping[str, float] | None = None
+    factors: Mapping[str, float] = field(default_factory=dict)
+    composition: bool = False
+    part: Mapping[str, Any] | None = None
+    data: Mapping[str, Any] | None = None
+
+    @property
+    def run_id(self) -> str:
+        return self.record.run_id
+
+    @property
+    def status(self) -> str:
+        return self.record.status
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        return self.record.spec
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        return self.record.provenance
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the run, or why it has no diagnosis."""
+        return self.record.problem or self.note
+
+    @property
+    def error(self) -> dict[str, float]:
+        """The measures made at the end of training."""
+        measured = self.record.measures.get("error", {})
+        return {name: float(value) for name, value in measured.items() if isinstance(value, int | float)}
+
+    def get(self, *names: str) -> Any:
+        """A field of the spec; None if it has none of that name."""
+        return entry(self.spec, *names)
+
+    @property
+    def seed(self) -> Any:
+        return self.get("seed")
+
+    @property
+    def composes(self) -> float | None:
+        """The share of held-out images that it composes; None for one that has not learned what it saw."""
+        return None if self.shares is None or self.kind == NOT_LEARNED else self.shares.get("composer")
+
+    @property
+    def seconds(self) -> float:
+        return self._time("seconds")
+
+    @property
+    def cpu_seconds(self) -> float:
+        """0 if it was not measured."""
+        return self._time("cpu_seconds")
+
+    def _time(self, name: str) -> float:
+        value = self.provenance.get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    @property
+    def settings(self) -> str:
+        """The whole spec, as it is stored."""
+        return json.dumps(self.spec, indent=1, ensure_ascii=False)
+
+
+def entry(spec: Any, *names: str) -> Any:
+    """A nested value of plain data; None where the path ends early, since a damaged store may hold anything."""
+    for name in names:
+        spec = spec.get(name) if isinstance(spec, Mapping) else None
+    return spec
+
+
+def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
+    """The row of a stored run; nothing is trained or diagnosed for it. `record`: the run as listed, if it was read."""
+    record = record or store.record(run_id)
+    row = RunRow(record, *described(record.spec))
+    if record.status != "done":
+        return row
+    try:
+        diagnosis = store.current_diagnosis(run_id)
+        return _without_diagnosis(store, row) if diagnosis is None else _with_diagnosis(store, row, diagnosis)
+    except Exception as error:  # a file that cannot be read must not cost the reader the whole page
+        problem = f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}"
+        return replace(_without_diagnosis(store, row), note=problem)
+
+
+def short_row(store: Store, record: Record) -> RunRow:
+    """The row of a run without its diagnosis, but with what that says in short."""
+    row = RunRow(record, *described(record.spec))
+    verdict = entry(record.measures, "diagnosis", "verdict")
+    if not isinstance(verdict, Mapping):
+        return row if record.status != "done" else _without_diagnosis(store, row)
+    command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
+    note = f"its diagnosis is not on this page, which has room for some of them: {command}"
+    return replace(_judged(row, verdict), note=note)
+
+
+def _without_diagnosis(store: Store, row: RunRow) -> RunRow:
+    """The row with the verdict that is stored by itself, if there is one and its definition has not changed since."""
+    note = f"not diagnosed: {measure_command(store, row.run_id)}"
+    stored = "verdict" in row.record.measures and store.measures(row.run_id, {"verdict": VERDICT_VERSION})
+    return replace(_judged(row, stored["verdict"]) if stored else row, note=note)
+
+
+def _judged(row: RunRow, verdict: Mapping[str, Any]) -> RunRow:
+    shares, factors = verdict.get("shares"), verdict.get("factors")
+    return replace(
+        row,
+        kind=str(verdict.get("kind") or ""),
+        shares=shares if isinstance(shares, Mapping) else None,
+        factors=factors if isinstance(factors, Mapping) else {},
+        composition=str(row.provenance.get("split", "")).startswith("composition"),
+    )
+
+
+def missing_row(spec: Spec) -> RunRow:
+    """The row of a run that a figure or claim needs and the store lacks."""
+    data = spec.to_dict()
+    return RunRow(Record(spec.run_id, "missing", data, {}, {}, "not run yet"), *described(data))
+
+
+def measure_command(store: Store, run_id: str) -> str:
+    """The command that diagnoses the run."""
+    return f"composcope measure {run_id} --store {shlex.quote(str(store.folder))}"
+
+
+def described(spec: Mapping[str, Any]) -> tuple[str, str]:
+    """A run's title, and in short its decoder's sizes, its task and its hole."""
+    try:
+        known = Spec.from_dict(spec)
+        name, task = title(known), known.task.to_dict(defaults=False)
+    except BadInput:  # a plugin that is not loaded, or not a spec at all
+        kinds = [entry(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
+        name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", entry(spec, "task")
+    about = [brief(entry(spec, "decoder")), brief(task, words=True), f"{brief(entry(spec, 'holdout'))} held out"]
+    return name, "; ".join(about) if spec else ""
+
+
+def brief(part: Any, words: bool = False) -> str:
+    """A component's kind and numbers, and with `words` its settings that are words.
+
+    >>> brief({"kind": "cnn", "depth": 3, "width": 24, "batch_norm": False, "output": "linear"})
+    'cnn depth 3 width 24'
+    """
+    if not isinstance(part, Mapping):
+        return str(part)
+    shown = [
+        f"{name} {value:g}" if isinstance(value, int | float) else f"{value}"
+        for name, value in part.items()
+        if name != "kind"
+        and not isinstance(value, bool)
+        and isinstance(value, (int, float, str) if words else (int, float))
+    ]
+    return " ".join([str(part.get("kind")), *shown])
+
+
+def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
+    samples, problem = _samples(store, row.run_id)
+    part = diagnosis_part(diagnosis, samples, stored_forecast(store, row.run_id))
+    if problem:
+        part["notes"] = {**part["notes"], "samples": problem}
+    verdict = diagnosis.verdict
+    return replace(
+        row,
+        kind=verdict.kind if verdict else "",
+        shares=verdict.shares if verdict else None,
+        factors=verdict.factors if verdict else {},
+        composition=len(diagnosis.factors) > 1 and diagnosis.certificate.startswith("composition"),
+        part=part,
+        data=part_data(diagnosis, samples),
+    )
+
+
+def _samples(store: Store, run_id: str) -> tuple[Samples | None, str]:
+    """What the run draws at some held-out combinations, or why that cannot be shown."""
+    try:
+        return run_samples(Run(store.spec(run_id), store)), ""
+    except Exception as error:  # damaged weights, or a plugin that is not loaded; the diagnosis is shown all the same
+        return None, f"no images to show: {_line(error)}"
+
+
+def _line(error: Exception) -> str:
+    return f"{error}".split("\n")[0] or type(error).__name__

@@ -1,0 +1,1 @@
+"""What does runs: local processes, Dask, parts of a job array; its journal and limits."""
