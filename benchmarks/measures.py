@@ -18,11 +18,11 @@ from torch import Tensor
 
 from composcope.factors import Factor, latent_grid
 from composcope.measures import complexity, error, geometry, kernels, linear_factorization, manifold, probes, tuning
-from composcope.measures.gram import gram_matrix
 from composcope.measures.kernel_fits import fit_outputs
 from composcope.measures.kernel_structure import block_score, kernel_terms, schmidt
+from composcope.measures.kernels import gram_matrix
 from composcope.verdict import judge
-from composcope.verdict.oracles import oracle_images
+from composcope.verdict.references import oracle_images
 
 ROWS = 28
 

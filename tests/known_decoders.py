@@ -16,8 +16,7 @@ from composcope.diagnosis.truth import additive_cross
 from composcope.factors import latent_grid
 from composcope.measures.grid import grid_index
 from composcope.verdict import Verdict, judge
-from composcope.verdict.additive import fit_additive
-from composcope.verdict.oracles import oracle_images
+from composcope.verdict.references import fit_additive, oracle_images
 
 HUES = torch.tensor([[1.0, 0.1, 0.1], [0.1, 0.9, 0.2], [0.2, 0.3, 1.0], [0.9, 0.8, 0.1]])
 

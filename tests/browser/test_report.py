@@ -11,10 +11,10 @@ from pypdf import PdfReader
 
 import composcope as cs
 from composcope.pages.diagnosis_page import write_diagnosis_page
+from composcope.pages.maps import run_samples
 from composcope.pages.page import write_page
 from composcope.pages.report import report_text, write_report
 from composcope.pages.runs import run_row
-from composcope.pages.samples import run_samples
 from composcope.runs.diagnose_runs import measure_run
 from composcope.runs.pipeline import run
 from composcope.runs.run import Run

@@ -182,7 +182,7 @@ class TestDifficulty:
     def test_a_table_of_numbers_and_sorting_agree(self, monkeypatch):
         mask = cs.Cells(0.6, seed=3).contains(GRID, FACTORS)
         order = composed_at_once(GRID, mask)
-        monkeypatch.setattr("composcope.holdouts.difficulty.MOST_IN_TABLE", 0)
+        monkeypatch.setattr("composcope.holdouts.splits.MOST_IN_TABLE", 0)
         assert torch.equal(composed_at_once(GRID, mask), order)
 
     def test_whole_values_have_difficulty_one(self):

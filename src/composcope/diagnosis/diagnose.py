@@ -19,16 +19,14 @@ from composcope.activations import (
     encoded,
     flat_encoding,
 )
-from composcope.activations.calling import Adapted, Layout
+from composcope.activations.adapters import Adapted, Layout
+from composcope.diagnosis.classifying import drawn_and_compared, judged, note_randomness
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.errors import errors
-from composcope.diagnosis.judging import drawn_and_compared, judged, note_randomness
-from composcope.diagnosis.kernels import kernel_report, no_kernels
 from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers, differentiated
-from composcope.diagnosis.points import MOST_COMBINATIONS, MOST_PAIRED, Points, checked_split, points_of
+from composcope.diagnosis.points import MOST_COMBINATIONS, MOST_PAIRED, Points, checked_split, points_of, samples_of
 from composcope.diagnosis.quantities import Material, image_quantities, layer_quantities, measured
-from composcope.diagnosis.samples import samples_of
-from composcope.diagnosis.structure import complexities
+from composcope.diagnosis.structure import complexities, kernel_report, no_kernels
 from composcope.diagnosis.superposition import code_columns, inferred_columns, superposition_report
 from composcope.encodings import Encoding
 from composcope.errors import BadInput
@@ -37,7 +35,7 @@ from composcope.holdouts import GivenHoldout
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_sizes
 from composcope.tasks.base import Task
-from composcope.verdict.pictures import rendered
+from composcope.verdict.references import rendered
 
 OnProgress = Callable[[int, int], None]
 

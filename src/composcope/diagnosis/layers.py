@@ -20,7 +20,7 @@ from composcope.measures.geometry import (
     volume_element,
     volume_summary,
 )
-from composcope.measures.gram import centred_gram, centred_spectrum, gram_matrix
+from composcope.measures.kernels import centred_gram, centred_spectrum, gram_matrix
 from composcope.measures.linear_factorization import Term, VarianceShares, shares_of
 from composcope.measures.manifold import Curvature, Embedding, curvature, pca_from_gram
 from composcope.measures.probes import ProbeScore, probes_from_gram

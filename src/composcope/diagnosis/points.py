@@ -1,6 +1,7 @@
-"""The points at which a decoder is measured: the task's grid in its order, and which of it is held out."""
+"""The points at which a decoder is measured: the task's grid in its order, which of it is held out, and samples."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -8,10 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.errors import BadInput
-from composcope.factors import Factor
+from composcope.factors import Factor, Latents
 from composcope.holdouts import GivenHoldout, Split, certify, split
 from composcope.measures.grid import grid_index, grid_order, grid_sizes
-from composcope.tasks.base import Task
+from composcope.tasks.base import Images, Task
 
 # Larger grids are sampled even if their images are small, since every layer is measured at every point.
 MOST_COMBINATIONS = 50_000
@@ -131,3 +132,30 @@ def sampled(heldout: Bool[Tensor, "n"], most: int, generator: torch.Generator) -
         count = min(len(rows), max(1, round(most * len(rows) / len(heldout)))) if len(rows) else 0
         chosen.append(rows[torch.randperm(len(rows), generator=generator)[:count]])
     return torch.cat(chosen).sort().values
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What is held out, in grid order, and some held-out images beside the truth.
+
+    - `rows`: indices of the points shown among the held-out ones, or among all points where nothing is held out.
+    """
+
+    heldout: Bool[Tensor, "points"]
+    rows: tuple[int, ...]
+    latents: Float[Tensor, "shown factors"]
+    truth: Float[Tensor, "shown channels height width"]
+    images: Float[Tensor, "shown channels height width"]
+
+
+def samples(task: Task, holdout: GivenHoldout, draw: Callable[[Latents], Images], count: int = 6) -> Samples:
+    """`count` held-out points, evenly spaced in grid order: the truth, and what `draw` makes of them."""
+    return samples_of(task, grid_split(task, holdout), draw, count)
+
+
+def samples_of(task: Task, parts: Split, draw: Callable[[Latents], Images], count: int = 6) -> Samples:
+    """The same of a split whose points are in grid order."""
+    candidates = parts.heldout if parts.mask.any() else parts.latents
+    rows = torch.linspace(0, len(candidates) - 1, min(count, len(candidates))).round().long()
+    shown = candidates[rows]
+    return Samples(parts.mask, tuple(rows.tolist()), shown, task.render(shown).float(), draw(shown))

@@ -16,7 +16,7 @@ from composcope.diagnosis.points import Points
 from composcope.diagnosis.structure import layer_blocks, shared_blocks
 from composcope.measures.geometry import Factorization, VolumeSummary
 from composcope.tasks.base import Images, Task
-from composcope.verdict.pictures import Pictures
+from composcope.verdict.references import Pictures
 
 
 @dataclass(frozen=True)

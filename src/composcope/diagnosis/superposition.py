@@ -20,7 +20,7 @@ from composcope.measures.superposition import (
     superposition,
 )
 from composcope.tasks.base import Images
-from composcope.verdict.pictures import Pictures, whole
+from composcope.verdict.references import Pictures, whole
 
 Notes = dict[str, str]
 # Each is drawn once more per factor, and compared with ten shuffled sums.

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.measures.gram import Spectrum, centred_gram, centred_spectrum, gram_matrix
 from composcope.measures.grid import grid_index
+from composcope.measures.kernels import Spectrum, centred_gram, centred_spectrum, gram_matrix
 
 RIDGES = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 CUTOFF = 1e-13

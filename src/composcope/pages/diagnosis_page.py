@@ -9,21 +9,47 @@ from composcope import __version__
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.diagnosis.quantities import Quantity, layer_quantities
-from composcope.diagnosis.summary import methods, probe_kind
+from composcope.diagnosis.summary import broken_pairs, confusions, factor_rows, methods, probe_kind, score_text
+from composcope.diagnosis.summary import headline as verdict_headline
 from composcope.diagnosis.summary import scope as heldout_scope
 from composcope.diagnosis.tables import layer_table, shape_text, tables, value
-from composcope.diagnosis.text import number
-from composcope.diagnosis.wording import broken_pairs, confusions, factor_rows
-from composcope.diagnosis.wording import headline as verdict_headline
+from composcope.display import number, percent
 from composcope.forecasts import Forecast
 from composcope.pages.charts import Chart, Line, chart
-from composcope.pages.diagnosis_maps import diagnosis_maps, kernel_points, sliced
-from composcope.pages.forecast_part import forecast_part
+from composcope.pages.maps import Samples, diagnosis_maps, kernel_points, sliced
 from composcope.pages.page import render, write_page
-from composcope.pages.samples import Samples
 from composcope.runs.spec import Spec
 from composcope.tasks.base import Images
 from composcope.verdict import KINDS
+
+DASH = "-"
+
+
+def forecast_part(forecast: Mapping[str, Any], diagnosis: Diagnosis) -> dict[str, Any]:
+    """What the page says: reasons to abstain, or a line per quantity with what was forecast and what happened.
+
+    - `forecast`: the numbers of a forecast, as they are stored with a run.
+    """
+    method = forecast["methods"][forecast["method"]]
+    verdict = diagnosis.verdict
+    rows = [
+        ("held-out images", method["kind"], verdict.kind if verdict else DASH),
+        ("composed", _share(method["score"]), _share(verdict.score if verdict else None)),
+        ("in place, within 1 pixel", _share(method["accuracy"]), _share(diagnosis.error.accuracy)),
+    ]
+    for name, share in method["factors"].items():
+        rows.append((f"{name} is right", _share(share), _share(verdict.factors.get(name) if verdict else None)))
+    return {
+        "method": forecast["method"],
+        "fit": f"{method['r2']:.2f}",
+        "abstains": forecast["abstains"],
+        "rows": [row for row in rows if row[1:] != (DASH, DASH)],
+    }
+
+
+def _share(value: float | None) -> str:
+    return DASH if value is None else percent(value)
+
 
 DRAWN = {
     "composer": "the true image",
@@ -125,10 +151,6 @@ def layer_label(layer: LayerDiagnosis) -> dict[str, str]:
     return {"name": layer.name, "text": f"{layer.name} ({shape_text(layer)}{kind})"}
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def headline(diagnosis: Diagnosis) -> str:
     return f"It {verdict_headline(diagnosis.verdict)}." if diagnosis.verdict else "No verdict."
 
@@ -137,13 +159,7 @@ def judged(diagnosis: Diagnosis) -> str:
     """The score in words."""
     if diagnosis.verdict is None:
         return "Nothing is held out, so there is nothing to compose."
-    score, interval = diagnosis.verdict.score, diagnosis.verdict.interval
-    if score is None:
-        return f"{diagnosis.heldout} combinations are held out."
-    text = f"It composes {percent(score)} of the {diagnosis.heldout} held-out images"
-    return (
-        f"{text}." if interval is None else f"{text} (95 % interval: {percent(interval[0])} to {percent(interval[1])})."
-    )
+    return score_text(diagnosis.verdict) or f"{diagnosis.heldout} combinations are held out."
 
 
 def shares(by_class: Mapping[str, float]) -> list[dict[str, Any]]:

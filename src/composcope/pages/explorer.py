@@ -19,7 +19,7 @@ from composcope.measures.grid import grid_index, grid_sizes, grid_steps
 from composcope.measures.superposition import edge_blend
 from composcope.pages.maps import levels
 from composcope.pages.page import packed, render, write_page
-from composcope.pages.titles import titles
+from composcope.pages.runs import titles
 from composcope.randomness import generator
 from composcope.runs.run import Run
 from composcope.store.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from composcope import __version__
-from composcope.diagnosis.text import number
+from composcope.display import number
 from composcope.errors import RunFailed
 from composcope.pages.answer import answer, explored, who_composes
 from composcope.pages.charts import strip

@@ -19,9 +19,7 @@ from torch import Tensor
 
 from composcope.components import Listed, Named, nearest, register
 from composcope.factors import Factor, Latents, absent
-from composcope.tasks.absence import over_values
-from composcope.tasks.background import learned_background
-from composcope.tasks.base import Images, Task
+from composcope.tasks.base import Images, Task, learned_background, over_values
 from composcope.tasks.sources import Npz, Source, opened
 
 # How an absent factor is drawn: as the "max" or "mean" over all of its values that are kept.

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from composcope.components import nearest, register
 from composcope.factors import Factor, Latents, absent, strictly_increasing
-from composcope.tasks.absence import over_values
-from composcope.tasks.base import Images, Task
+from composcope.tasks.base import Images, Task, over_values
 from composcope.tasks.columns import named
 from composcope.tasks.shapes import SHAPES, coverage, reach
 

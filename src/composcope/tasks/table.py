@@ -17,9 +17,7 @@ from composcope.components import Listed, register
 from composcope.factors import Factor, Latents, absent
 from composcope.files import read_regular
 from composcope.plain import unpack_arrays
-from composcope.tasks.absence import over_values
-from composcope.tasks.background import learned_background
-from composcope.tasks.base import Images, Task
+from composcope.tasks.base import Images, Task, learned_background, over_values
 from composcope.tasks.columns import Columns, latents_of, mean_of_repeats
 
 

@@ -11,10 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.verdict.additive import AdditiveModel, fit_additive
 from composcope.verdict.defect import MOST_IMAGES, MOST_PIXELS, Defect, fit_defect
-from composcope.verdict.oracles import Images, neighbours, nonnegative_weights
-from composcope.verdict.pictures import Pictures
+from composcope.verdict.references import AdditiveModel, Images, Pictures, fit_additive, neighbours, nonnegative_weights
 
 # Bytes of true images that go through the defect at a time.
 CHUNK_BYTES = 64_000_000

@@ -82,7 +82,7 @@ def test_charts_come_from_the_descriptions(diagnosis):
 
 
 def test_numbers_without_maps_are_the_same(diagnosis):
-    from composcope.diagnosis.files import pack, unpack
+    from composcope.diagnosis.diagnosis import pack, unpack
 
     tree, content = pack(diagnosis)
     assert unpack(tree, None).numbers() == diagnosis.numbers() == unpack(tree, content).numbers()

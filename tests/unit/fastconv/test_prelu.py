@@ -6,7 +6,7 @@ from torch import nn
 
 from composcope import fastconv
 from composcope.fastconv import PReLU
-from composcope.fastconv import prelu as module_under_test
+from composcope.fastconv import modules as module_under_test
 
 
 @pytest.fixture(autouse=True)

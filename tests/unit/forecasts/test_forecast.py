@@ -7,9 +7,15 @@ import pytest
 import torch
 
 import composcope as cs
-from composcope.forecasts.domain import GAUSSIAN, LOGLINEAR, method_for, reasons_to_abstain
-from composcope.forecasts.samples import MOST_SAMPLES, training_samples
-from composcope.forecasts.stored import forecast_run, stored_forecast
+from composcope.forecasts.forecast import (
+    GAUSSIAN,
+    LOGLINEAR,
+    forecast_run,
+    method_for,
+    reasons_to_abstain,
+    stored_forecast,
+)
+from composcope.forecasts.regressions import MOST_SAMPLES, training_samples
 
 CURED = cs.Spec(cs.BumpTask(12), cs.Square(3, 8), cs.OneHot(), cs.CNN(depth=3, width=8), cs.Stripes(bumps=30))
 FAILING = replace(CURED, sampling=cs.Everything())

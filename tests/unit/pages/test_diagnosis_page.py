@@ -8,11 +8,19 @@ import torch
 import composcope as cs
 from composcope.diagnosis import diagnose
 from composcope.pages.charts import Line, chart, strip
-from composcope.pages.diagnosis_maps import diagnosis_maps
 from composcope.pages.diagnosis_page import diagnosis_part, part_data, write_diagnosis_page
-from composcope.pages.maps import NOTHING, levels, outline, plane, upright
+from composcope.pages.maps import (
+    NOTHING,
+    diagnosis_maps,
+    levels,
+    module_samples,
+    outline,
+    packed_images,
+    plane,
+    samples,
+    upright,
+)
 from composcope.pages.page import environment
-from composcope.pages.samples import module_samples, packed_images, samples
 from pages import HOSTILE, TURNED, tiny
 
 
@@ -50,7 +58,7 @@ def test_the_verdict_is_on_top(perfect, tmp_path):
     found, shown = perfect
     page = write_diagnosis_page(found, tmp_path / "page.html", "A perfect decoder", samples=shown).read_text()
     assert "It composes." in page
-    assert "It composes 100 % of the 16 held-out images (95 % interval: 100 % to 100 %)." in page
+    assert "It composes 100% of the held-out images (95% interval 100% to 100%)." in page
     assert page.index("It composes.") < page.index("What it draws") < page.index("Why") < page.index("Layer by layer")
 
 
@@ -116,7 +124,7 @@ def test_one_factor_has_strips_and_a_blend(tmp_path):
 
 
 def test_many_combinations_of_three_factors_are_shown_as_the_mean_over_the_third(tmp_path, monkeypatch):
-    monkeypatch.setattr("composcope.pages.diagnosis_maps.MOST_SLICED", 10)
+    monkeypatch.setattr("composcope.pages.maps.MOST_SLICED", 10)
     spec = tiny(task=cs.BumpTask(5, brightness=(0.5, 1.0)), holdout=cs.Square(1, 3))
     found, shown = diagnosed(spec)
     assert diagnosis_maps(found, shown)["error"]["shape"] == [5, 5]
@@ -262,6 +270,6 @@ def test_maps_of_three_factors_are_kept_over_the_whole_grid(monkeypatch):
     logs = found.error.map.double().log10().clamp(min=data["error"]["low"])
     step = (data["error"]["high"] - data["error"]["low"]) / 254
     assert data["error"]["low"] + step * unpacked(data["error"]) == pytest.approx(logs.numpy(), abs=step)
-    monkeypatch.setattr("composcope.pages.diagnosis_maps.MOST_SLICED", 10)
+    monkeypatch.setattr("composcope.pages.maps.MOST_SLICED", 10)
     assert unpacked(part_data(found, found.samples)["error"]).shape == (6, 6)
     assert "grid" not in part_data(found, found.samples)

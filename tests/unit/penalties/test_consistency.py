@@ -8,7 +8,7 @@ from torch import nn
 
 import composcope as cs
 from composcope.factors import Factor
-from composcope.penalties.reader import fitted_reader
+from composcope.penalties.consistency import fitted_reader
 
 TASK, HOLDOUT = cs.BumpTask(10), cs.Square(3, 6)
 PARTS = cs.split(TASK, HOLDOUT)

@@ -14,9 +14,9 @@ from composcope.factors import Latents
 from composcope.measures.grid import grid_index
 from composcope.tasks.base import Images, Task
 from composcope.verdict import Verdict, judge
-from composcope.verdict.judgement import MOST_CANDIDATES
-from composcope.verdict.pictures import Pictures, rendered
+from composcope.verdict.references import Pictures, rendered
 from composcope.verdict.residuals import scaling_axes
+from composcope.verdict.verdict import MOST_CANDIDATES
 
 # As many images are drawn twice to see whether the module is random.
 DRAWN_TWICE = 64
