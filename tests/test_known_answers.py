@@ -8,7 +8,7 @@ import torch
 from composcope.factors import Factor, latent_grid
 from composcope.measures import complexity, geometry, kernel_structure, kernels, probes
 from composcope.verdict import judge
-from composcope.verdict.references import oracle_images
+from known_decoders import oracle_images
 
 
 def normal(*shape, seed=0):

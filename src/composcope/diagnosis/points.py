@@ -20,6 +20,7 @@ MOST_COMBINATIONS = 50_000
 MOST_PAIRED = 1024
 # As many points of a sampled grid have all their neighbours drawn, or fewer if these are too many.
 LARGEST_CHOICE = 600
+SAMPLES = 6  # held-out images that are shown beside the truth
 
 
 @dataclass(frozen=True)
@@ -148,14 +149,9 @@ class Samples:
     images: Float[Tensor, "shown channels height width"]
 
 
-def samples(task: Task, holdout: GivenHoldout, draw: Callable[[Latents], Images], count: int = 6) -> Samples:
-    """`count` held-out points, evenly spaced in grid order: the truth, and what `draw` makes of them."""
-    return samples_of(task, grid_split(task, holdout), draw, count)
-
-
-def samples_of(task: Task, parts: Split, draw: Callable[[Latents], Images], count: int = 6) -> Samples:
-    """The same of a split whose points are in grid order."""
+def samples_of(task: Task, parts: Split, draw: Callable[[Latents], Images]) -> Samples:
+    """A few held-out points of a split in grid order, evenly spaced: the truth, and what `draw` makes of them."""
     candidates = parts.heldout if parts.mask.any() else parts.latents
-    rows = torch.linspace(0, len(candidates) - 1, min(count, len(candidates))).round().long()
+    rows = torch.linspace(0, len(candidates) - 1, min(SAMPLES, len(candidates))).round().long()
     shown = candidates[rows]
     return Samples(parts.mask, tuple(rows.tolist()), shown, task.render(shown).float(), draw(shown))

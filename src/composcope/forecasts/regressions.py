@@ -182,14 +182,11 @@ def _objective(
 
 
 GAUSSIAN_RIDGE = 1e-2
-LENGTH = 1.0
 
 
-def gaussian_kernel(
-    first: Float[Tensor, "n code"], second: Float[Tensor, "m code"], length: float = LENGTH
-) -> Float[Tensor, "n m"]:
-    """exp(-|a - b|^2 / (2 length^2))."""
-    return (-torch.cdist(first, second).square() / (2 * length**2)).exp()
+def gaussian_kernel(first: Float[Tensor, "n code"], second: Float[Tensor, "m code"]) -> Float[Tensor, "n m"]:
+    """exp(-|a - b|^2 / 2)."""
+    return (-torch.cdist(first, second).square() / 2).exp()
 
 
 def fit_gaussian(

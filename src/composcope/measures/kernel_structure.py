@@ -103,10 +103,10 @@ class KernelTerms:
         total = sum(weight(theta) for theta in self.theta.values())
         return sum(weight(self.theta[term]) for term in set(chosen)) / total if total > 0 else None
 
-    def cumulative(self, weight: Callable[[float], float] = abs) -> tuple[float, ...] | None:
+    def cumulative(self) -> tuple[float, ...] | None:
         """PF_Coeff of the terms of at most 1, 2, ... factors: it rises to 1. None for a constant kernel."""
         orders = range(1, max(map(len, self.theta)) + 1)
-        shares = [self.pf_coeff(order, weight) for order in orders]
+        shares = [self.pf_coeff(order) for order in orders]
         return None if None in shares else tuple(share for share in shares if share is not None)
 
 
@@ -178,6 +178,7 @@ def block_score(
 Modes = list[Float[Tensor, "_ terms"]]
 # Coordinate descent ends when a sweep lowers the squared error by less than this share of the kernel's energy.
 LEAST_GAIN = 1e-7
+RANDOM_STARTS = 2
 
 
 @dataclass(frozen=True)
@@ -198,15 +199,13 @@ def cp_rank(
     factors: Sequence[Factor],
     epsilon: float = 0.05,
     most: int = 8,
-    restarts: int = 3,
     steps: int = 300,
-    seed: int = 0,
 ) -> KernelRank:
     """Least R with |K - sum_{r <= R} prod_i k_ir(t_i, t_i')| <= epsilon |K|, every k_ir >= 0 and symmetric (eq. 31).
 
     - `gram`: symmetric, over the whole grid of two or more factors. `most`: the largest R that is tried.
-    - `restarts`: starts of the search for each R > 1: the last solution with a new random term, and random ones.
 
+    Each search for R > 1 starts from the last solution with a new random term, and from two random ones.
     Without the constraint a fit's terms cancel each other, and the search is unreliable. With it one factor's part of
     one term, all others given, is its least-squares value without the negative entries, so every step lowers the error.
     A product kernel has rank 1, the binary factorized kernel as many as there are factors.
@@ -221,14 +220,14 @@ def cp_rank(
     if not norm > 0:
         return KernelRank((), epsilon, 0)
     lost = norm**2 - table.square().sum().item()  # antisymmetric in two factors, which symmetric parts cannot be
-    rng = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(0)
     errors: list[float] = []
     modes: Modes = [torch.zeros(size, 0, dtype=torch.float64) for size in table.shape]
     for terms in range(1, most + 1):
         begun = [torch.cat([mode, new], 1) for mode, new in zip(modes, _random(table, 1, rng), strict=True)]
         tries = [_descended(table, begun, steps)]
         if terms > 1:
-            tries += [_descended(table, _random(table, terms, rng), steps) for _ in range(restarts - 1)]
+            tries += [_descended(table, _random(table, terms, rng), steps) for _ in range(RANDOM_STARTS)]
         modes, error = min(tries, key=lambda found: found[1])
         # A search that ends higher than the one before stands for that one with a term of zeros.
         errors.append(min([math.sqrt(max(0.0, error + lost)) / norm, *errors[-1:]]))

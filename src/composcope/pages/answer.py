@@ -79,7 +79,7 @@ def explored(rows: Sequence[RunRow], headline: Headline, most: int = MOST_EXPLOR
     Of runs with the same title the one whose other settings have the most seeds, and of these the smallest seed; in a
     class, sets of factors take turns, and runs of the most common task come first.
     """
-    usable = [row for row in judged_runs(rows) if len(row.factors) > 1 and (row.part is None or row.part["samples"])]
+    usable = [row for row in judged_runs(rows) if len(row.factors) > 1]
     tasks, seeds = Counter(str(row.get("task")) for row in usable), Counter(_without_seed(row) for row in usable)
     titled: dict[tuple[str, ...], RunRow] = {}
     for row in sorted(usable, key=lambda row: (-seeds[_without_seed(row)], _without_seed(row), row.seed, row.run_id)):

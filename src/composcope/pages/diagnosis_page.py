@@ -16,7 +16,7 @@ from composcope.diagnosis.tables import layer_table, shape_text, tables, value
 from composcope.display import number, percent
 from composcope.forecasts import Forecast
 from composcope.pages.charts import Chart, Line, chart
-from composcope.pages.maps import Samples, diagnosis_maps, kernel_points, sliced
+from composcope.pages.maps import diagnosis_maps, kernel_points, sliced
 from composcope.pages.page import render, write_page
 from composcope.runs.spec import Spec
 from composcope.tasks.base import Images
@@ -81,28 +81,21 @@ def write_diagnosis_page(
     path: Path,
     title: str,
     spec: Spec | None = None,
-    samples: Samples | None = None,
     forecast: Forecast | None = None,
 ) -> Path:
-    """Write the page of one decoder.
-
-    - `samples`: show where the hole is and what is drawn in it; by default those of the diagnosis.
-    - `forecast`: what was to be expected before training, shown beside what happened.
-    """
+    """Write the page of one decoder; `forecast`: what was to be expected before training, beside what happened."""
     settings = spec.to_toml() if spec is not None else ""
-    samples = diagnosis.samples if samples is None else samples
-    part = diagnosis_part(diagnosis, samples, None if forecast is None else forecast.numbers())
+    samples = diagnosis.samples
+    part = diagnosis_part(diagnosis, None if forecast is None else forecast.numbers())
     expected = None if forecast is None or samples is None else forecast.prediction.draw(samples.latents)
     if expected is not None:
         part["sample_rows"] = (*SAMPLE_ROWS, "forecast")
-    data = part_data(diagnosis, samples, expected)
+    data = part_data(diagnosis, expected)
     text = render("diagnosis.html", title=title, settings=settings, part=part, data=data, version=__version__)
     return write_page(text, path)
 
 
-def diagnosis_part(
-    diagnosis: Diagnosis, samples: Samples | None, forecast: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def diagnosis_part(diagnosis: Diagnosis, forecast: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What `diagnosis_part.html` says; `forecast`: the numbers of one, if it is to be shown."""
     by_name = {table.name: table for table in tables(diagnosis)}
     return {
@@ -125,7 +118,7 @@ def diagnosis_part(
         "blank": number(diagnosis.error.blank_mse),
         "blank_value": diagnosis.error.blank_mse,
         "distance": distance_chart(diagnosis),
-        "samples": sample_labels(diagnosis, samples),
+        "samples": sample_labels(diagnosis),
         "sample_rows": SAMPLE_ROWS,
         "forecast": forecast_part(forecast, diagnosis) if forecast else None,
         "kernel_points": kernel_points(diagnosis) if len(diagnosis.kernels.rows) else "",
@@ -137,10 +130,10 @@ def diagnosis_part(
     }
 
 
-def part_data(diagnosis: Diagnosis, samples: Samples | None, expected: Images | None = None) -> dict[str, Any]:
+def part_data(diagnosis: Diagnosis, expected: Images | None = None) -> dict[str, Any]:
     """What the script draws: the maps, and a description of each layer; `expected`: images forecast at the samples."""
     return {
-        **diagnosis_maps(diagnosis, samples, expected),
+        **diagnosis_maps(diagnosis, expected),
         "layers": [layer_label(layer) for layer in diagnosis.layers.values()],
     }
 
@@ -197,8 +190,9 @@ def orders_chart(diagnosis: Diagnosis) -> Chart | None:
     return chart("share of the kernel's terms by order", [Line("share", list(shares))], labels, 0.0, 1.0)
 
 
-def sample_labels(diagnosis: Diagnosis, samples: Samples | None) -> list[dict[str, str]]:
+def sample_labels(diagnosis: Diagnosis) -> list[dict[str, str]]:
     """The factor values of each sample, and the class of what is drawn."""
+    samples = diagnosis.samples
     if samples is None:
         return []
     classes = diagnosis.verdict.classes if diagnosis.verdict else ()

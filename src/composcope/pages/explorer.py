@@ -36,14 +36,19 @@ def write_explorer(store: Store, run_ids: Sequence[str], path: Path, on_progress
 
     - `run_ids`: ids or beginnings of ids. `on_progress`: called with the runs done and their number.
     """
+    data = explorer_data(*opened(store, run_ids), on_progress)
+    return write_page(render("explorer.html", explorer=data, version=composcope.__version__), path)
+
+
+def opened(store: Store, run_ids: Sequence[str]) -> tuple[list[Run], dict[str, str]]:
+    """The runs, and why some cannot be opened, by id: a damaged spec, or a plugin that is not loaded."""
     runs, problems = [], {}
     for prefix in run_ids:
         try:
             runs.append(Run(store.spec(store.find(prefix)), store))
         except ComposcopeError as error:
             problems[prefix] = str(error)
-    data = explorer_data(runs, problems, on_progress)
-    return write_page(render("explorer.html", explorer=data, version=composcope.__version__), path)
+    return runs, problems
 
 
 def explorer_data(

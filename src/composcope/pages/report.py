@@ -16,10 +16,9 @@ from composcope.errors import RunFailed
 from composcope.pages.answer import answer, explored, who_composes
 from composcope.pages.charts import strip
 from composcope.pages.diagnosis_page import DRAWN, shares
-from composcope.pages.explorer import explorer_data
+from composcope.pages.explorer import explorer_data, opened
 from composcope.pages.page import render, write_page
 from composcope.pages.runs import RunRow, missing_row, run_row, short_row
-from composcope.runs.run import Run
 from composcope.runs.spec import Spec
 from composcope.store.index import without_collections
 from composcope.store.store import Record, Store
@@ -75,7 +74,6 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
     judgements, headline = reproduction.ledger.judgements, request.study.headline
     behind = about_figures(rows, panels)
     listed, further = split_rows(rows, panels)
-    explored_runs = [Run(store.spec(row.run_id), store) for row in explored(behind, headline)]
     return render(
         "report.html",
         version=__version__,
@@ -89,7 +87,7 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
         claims=[claim_view(judgement, panels) for judgement in judgements],
         figures=[figure_view(panel, request, store, judgements) for panel in panels],
         cell=cell,
-        explorer=explorer_data(explored_runs, stored_only=True),
+        explorer=explorer_data(*opened(store, [row.run_id for row in explored(behind, headline)]), stored_only=True),
         rows=[row_view(row, panels) for row in listed],
         groups=groups(further),
         further=len(further),

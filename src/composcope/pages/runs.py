@@ -13,8 +13,7 @@ from composcope.encodings import Encoding, PerFactor
 from composcope.errors import BadInput
 from composcope.forecasts.forecast import stored_forecast
 from composcope.pages.diagnosis_page import diagnosis_part, part_data
-from composcope.pages.maps import Samples, run_samples
-from composcope.runs.run import VERDICT_VERSION, Run
+from composcope.runs.run import VERDICT_VERSION
 from composcope.runs.spec import Spec
 from composcope.sampling import Draws, Everything, Sampling, Stripes
 from composcope.store.store import Record, Store, flatten
@@ -262,10 +261,6 @@ def brief(part: Any, words: bool = False) -> str:
 
 
 def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
-    samples, problem = _samples(store, row.run_id)
-    part = diagnosis_part(diagnosis, samples, stored_forecast(store, row.run_id))
-    if problem:
-        part["notes"] = {**part["notes"], "samples": problem}
     verdict = diagnosis.verdict
     return replace(
         row,
@@ -273,17 +268,9 @@ def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
         shares=verdict.shares if verdict else None,
         factors=verdict.factors if verdict else {},
         composition=len(diagnosis.factors) > 1 and diagnosis.certificate.startswith("composition"),
-        part=part,
-        data=part_data(diagnosis, samples),
+        part=diagnosis_part(diagnosis, stored_forecast(store, row.run_id)),
+        data=part_data(diagnosis),
     )
-
-
-def _samples(store: Store, run_id: str) -> tuple[Samples | None, str]:
-    """What the run draws at some held-out combinations, or why that cannot be shown."""
-    try:
-        return run_samples(Run(store.spec(run_id), store)), ""
-    except Exception as error:  # damaged weights, or a plugin that is not loaded; the diagnosis is shown all the same
-        return None, f"no images to show: {_line(error)}"
 
 
 def _line(error: Exception) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from composcope.factors import Factor
 from composcope.measures.error import has_learned
-from composcope.measures.grid import grid_index, grid_sizes, grid_steps
+from composcope.measures.grid import grid_sizes, grid_steps
 
 Images = Float[Tensor, "n channels height width"]
 Latents = Float[Tensor, "n factors"]
@@ -176,33 +176,3 @@ def nonnegative_weights(gram: Float[Tensor, "k k"], overlap: Float[Tensor, "k"])
     right = vectors[:, kept].T @ overlap.double() / roots
     weights, _ = nnls(matrix.numpy(), right.numpy(), maxiter=30 * len(gram))
     return torch.from_numpy(weights)
-
-
-def oracle_images(
-    truth: Images, latents: Latents, heldout: Bool[Tensor, "n"], factors: Sequence[Factor], cross: Images | None = None
-) -> dict[str, Images]:
-    """What each known-answer decoder draws: the truth on seen points and, on held-out points,
-
-    - *composer*: the truth; *blank*: nothing; *additive cross*: the sum of the stripes, if given;
-    - *additive*: the main effects of the factors, fitted on seen points; NaN where a value is not seen;
-    - *nearest seen*: the first of the seen images at the least distance in grid steps;
-    - *superposer*: for each factor the mean of the seen images that differ from the point in that factor alone, summed.
-    """
-    index = grid_index(latents, factors)
-    held, seen = heldout.nonzero()[:, 0], truth[~heldout]
-    images = {"composer": truth.clone()}
-    for name in ("nearest seen", "superposer", "blank"):
-        images[name] = truth.masked_fill(heldout[:, None, None, None], 0.0)
-    model = fit_additive(truth, index, ~heldout, factors)
-    added = model.predicted(index).reshape(truth.shape)
-    images["additive"] = torch.where(heldout[:, None, None, None], added, truth)
-    if cross is not None:
-        images["additive cross"] = torch.where(heldout[:, None, None, None], cross, truth)
-    for row, closest in nearest(index[heldout], index[~heldout], factors):
-        if len(closest):
-            images["nearest seen"][held[row]] = seen[closest[0]]
-    for row, beside in neighbours(index[heldout], index[~heldout]):
-        for members in beside:
-            if len(members):
-                images["superposer"][held[row]] += seen[members].mean(0)
-    return images

@@ -108,7 +108,7 @@ def test_an_added_measure_appears_everywhere(monkeypatch, tmp_path):
     described = quantities.layer_quantities
     monkeypatch.setattr(quantities, "GROUPS", (*GROUPS, added))
     monkeypatch.setattr(tables, "GROUPS", (*GROUPS, added))
-    for module in ("diagnosis.diagnose", "diagnosis.tables", "report.diagnosis_page"):
+    for module in ("diagnosis.diagnose", "diagnosis.tables", "pages.diagnosis_page"):
         monkeypatch.setattr(
             sys.modules[f"composcope.{module}"], "layer_quantities", lambda *arguments: [*described(*arguments), own]
         )

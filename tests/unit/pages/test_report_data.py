@@ -9,6 +9,7 @@ import torch
 
 import composcope as cs
 from composcope.pages.answer import OTHER, answer, class_label, explored, who_composes
+from composcope.pages.explorer import opened
 from composcope.pages.report import command, missing_specs, part_view, write_report
 from composcope.pages.runs import RunRow, run_row
 from composcope.papers.forced_rendering.presets import TINY
@@ -167,8 +168,9 @@ def test_a_run_with_an_unknown_plugin_keeps_its_diagnosis(store, no_new_kinds):
     row = run_row(store, spec.run_id)
     assert row.shares is not None
     assert row.title == "bump, mlp, everything"
-    assert "no images to show" in row.part["notes"]["samples"]
-    assert explored([row], STUDY.headline) == []
+    runs, problems = opened(store, [row.run_id])
+    assert runs == []
+    assert "diagonal" in problems[row.run_id]
 
 
 def test_a_row_says_what_was_measured(store):

@@ -7,7 +7,8 @@ import composcope as cs
 from composcope.factors import Factor, latent_grid
 from composcope.verdict import KINDS, NOT_LEARNED
 from composcope.verdict import judge as judge_images
-from composcope.verdict.references import nonnegative_weights, oracle_images
+from composcope.verdict.references import nonnegative_weights
+from known_decoders import oracle_images
 
 SIZE = 14
 XY = [Factor("x", range(SIZE)), Factor("y", range(SIZE))]

@@ -7,8 +7,7 @@ from torch import nn
 
 import composcope as cs
 from composcope.factors import latent_grid
-from composcope.verdict.references import oracle_images
-from known_decoders import Case, Lookup, blurred, foregrounds, one_wrong, rooms, sprites
+from known_decoders import Case, Lookup, blurred, foregrounds, one_wrong, oracle_images, rooms, sprites
 
 SPRITES = Case(sprites(), cs.Box({"shape": (1, 1), "x": (1, 3), "y": (1, 3)}), "shape")
 
