@@ -14,6 +14,9 @@ from composcope.holdouts import GivenHoldout, Split, certify, split
 from composcope.measures.grid import grid_index, grid_order, grid_sizes
 from composcope.tasks.base import Images, Task
 
+Notes = dict[str, str]
+"""What could not be measured, or was measured another way, and why; by what it is about."""
+
 # Larger grids are sampled even if their images are small, since every layer is measured at every point.
 MOST_COMBINATIONS = 50_000
 # Measures that compare all pairs of points (kernels, probes) use at most this many of them.

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.diagnosis.points import Points
+from composcope.diagnosis.points import Notes, Points
 from composcope.factors import Latents
 from composcope.measures.complexity import Complexity, independent_blocks, pixel_complexity
-from composcope.measures.kernel_fits import KernelFit, fit_outputs
+from composcope.measures.kernel_fits import Family, KernelFit, fit_outputs
 from composcope.measures.kernel_structure import KernelRank, block_score, cp_rank, kernel_terms, schmidt
 from composcope.measures.kernels import (
     binary_kernel,
@@ -29,7 +29,6 @@ from composcope.verdict.references import Pictures, whole
 # Of a search for products that takes seconds beside a diagnosis.
 MOST_TERMS, MOST_STEPS = 5, 60
 
-Notes = dict[str, str]
 Gram = Float[Tensor, "n n"]
 
 
@@ -91,11 +90,14 @@ def reference_kernels(task: Task, latents: Latents) -> dict[str, Gram]:
     }
 
 
-def kernel_report(task: Task, shown: Images, points: Points, generator: torch.Generator, notes: Notes) -> KernelReport:
-    """Gram matrices of the outputs' foregrounds and their structure; `shown`: those at `points.sample`."""
+def kernel_report(
+    task: Task, outputs: Images, points: Points, generator: torch.Generator
+) -> tuple[KernelReport, Notes]:
+    """Gram matrices of the outputs' foregrounds and their structure; `outputs`: those at `points.sample`."""
+    notes: Notes = {}
     rows, factors = points.sample, points.factors
     latents, held = points.latents[rows], points.heldout[rows]
-    cosine = cosine_kernel(shown)
+    cosine = cosine_kernel(outputs)
     spectrum = terms = None
     if points.full and points.whole:
         terms = kernel_terms(cosine, factors)
@@ -104,12 +106,13 @@ def kernel_report(task: Task, shown: Images, points: Points, generator: torch.Ge
             spectrum = None  # images of zeros have no kernel, and so no spectrum
     else:
         notes["kernels.terms"] = "the points are not a whole grid, or too many to compare in pairs"
-    return KernelReport(
+    fits, fit_notes = _fits(outputs, latents, held, points, generator)
+    report = KernelReport(
         rows=rows,
         cosine=cosine.float(),
-        l2=l2_distance(shown).float(),
-        overlap=soft_overlap_kernel(shown).float(),
-        agreement=_agreement(task, cosine, shown, points) if held.any() else {},
+        l2=l2_distance(outputs).float(),
+        overlap=soft_overlap_kernel(outputs).float(),
+        agreement=_agreement(task, cosine, outputs, points) if held.any() else {},
         schmidt_values=None if spectrum is None else spectrum.values[:64].clone(),
         schmidt_rank=None if spectrum is None else spectrum.rank_to(0.05),
         effective_rank=None if spectrum is None else spectrum.effective_rank,
@@ -117,34 +120,34 @@ def kernel_report(task: Task, shown: Images, points: Points, generator: torch.Ge
         mixed=None if terms is None else terms.mixed,
         pf_coeff=None if terms is None else terms.pf_coeff(),
         block=block_score(cosine, latents, factors),
-        fits=_fits(shown, latents, held, points, generator, notes),
+        fits=fits,
         pf_by_order=None if terms is None else terms.cumulative(),
         rank=None if terms is None or len(factors) < 3 else cp_rank(cosine, factors, most=MOST_TERMS, steps=MOST_STEPS),
     )
+    return report, notes | fit_notes
 
 
-def _agreement(task: Task, cosine: Gram, shown: Images, points: Points) -> dict[str, float]:
+def _agreement(task: Task, cosine: Gram, outputs: Images, points: Points) -> dict[str, float]:
     held = points.heldout[points.sample]
     references = {
         name: heldout_seen_slice(kernel, held)
         for name, kernel in reference_kernels(task, points.latents[points.sample]).items()
     }
-    cosines, overlaps = heldout_seen_slice(cosine, held), heldout_seen_slice(overlap_kernel(shown), held)
+    cosines, overlaps = heldout_seen_slice(cosine, held), heldout_seen_slice(overlap_kernel(outputs), held)
     agreement = {name: kernel_agreement(cosines, reference) for name, reference in references.items()}
     return {**agreement, "overlap binary": kernel_agreement(overlaps, references["binary"])}
 
 
 def _fits(
-    shown: Images, latents: Tensor, held: Tensor, points: Points, generator: torch.Generator, notes: Notes
-) -> dict[str, KernelFit]:
+    outputs: Images, latents: Tensor, held: Tensor, points: Points, generator: torch.Generator
+) -> tuple[dict[str, KernelFit], Notes]:
+    families: tuple[Family, ...] = ("factorized", "radial")
     try:
         return {
-            "factorized": fit_outputs(shown, latents, held, points.factors, "factorized", generator),
-            "radial": fit_outputs(shown, latents, held, points.factors, "radial", generator),
-        }
+            family: fit_outputs(outputs, latents, held, points.factors, family, generator) for family in families
+        }, {}
     except (ValueError, RuntimeError) as error:
-        notes["kernels.fits"] = str(error).splitlines()[0]
-        return {}
+        return {}, {"kernels.fits": str(error).splitlines()[0]}
 
 
 # The blocks of three or more factors are judged from the strongest pixels, so that their cost stays bounded.
@@ -155,17 +158,12 @@ BLOCK_TOLERANCE = 0.05
 CHUNK = 256  # images at a time
 
 
-def complexities(
-    outputs: Images, truth: Pictures, points: Points, notes: dict[str, str]
-) -> dict[str, Complexity] | None:
+def complexities(outputs: Images, truth: Pictures, points: Points) -> tuple[dict[str, Complexity] | None, Notes]:
     """Product terms per pixel, of the targets and of the outputs."""
     if not points.full or len(points.factors) != 2:
-        notes["complexity"] = "it is defined for two factors over their whole grid"
-        return None
-    return {
-        name: pixel_complexity(images, points.factors)
-        for name, images in (("targets", whole(truth)), ("outputs", outputs))
-    }
+        return None, {"complexity": "it is defined for two factors over their whole grid"}
+    both = {"targets": whole(truth), "outputs": outputs}
+    return {name: pixel_complexity(images, points.factors) for name, images in both.items()}, {}
 
 
 def shared_blocks(foreground: Pictures, points: Points) -> str | None:
