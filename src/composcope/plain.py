@@ -236,8 +236,11 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
 
 @lru_cache(maxsize=1000)  # the arrays of thousands of runs have the same headers, and reading one is slow
 def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type from the beginning of a .npy file."""
-    file = io.BytesIO(content)
+    return npy_header(io.BytesIO(content))
+
+
+def npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether column by column, and type from the beginning of a .npy file; ValueError if it is none."""
     version = np.lib.format.read_magic(file)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in read:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.errors import BadInput
-from composcope.factors import Factor, Latents
+from composcope.factors import Factor, Latents, combination_numbers
 from composcope.holdouts import GivenHoldout, Split, certify, split
 from composcope.measures.grid import grid_index, grid_order, grid_sizes
 from composcope.tasks.base import Images, Task
@@ -105,10 +105,10 @@ def _chosen(
 
 
 def neighbouring_rows(index: Int[Tensor, "n factors"], rows: Int[Tensor, "m"]) -> Int[Tensor, "k"]:
-    """The rows that differ from one of these in a single factor, by numbering combinations in mixed radix."""
+    """The rows that differ from one of these in a single factor, found by their numbers."""
     sizes = (index.amax(0) + 2).tolist()  # one more, for an index of -1
-    place = torch.tensor([math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))])
-    number = ((index + 1) * place).sum(1)
+    place = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    number = combination_numbers(index + 1, sizes)
     ordered, order = number.sort()
     found = []
     for axis, size in enumerate(sizes):

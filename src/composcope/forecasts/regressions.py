@@ -9,7 +9,7 @@ from torch import Tensor
 
 from composcope.holdouts import split
 from composcope.randomness import generator
-from composcope.runs.spec import Spec
+from composcope.runs.spec import Spec, training_latents
 
 CHUNK = 1024  # images at a time
 # Of more distinct samples, as continuous factors give, so many are drawn: regressions with one weight per code unit
@@ -37,7 +37,7 @@ class Samples:
 def training_samples(spec: Spec) -> Samples:
     """What a run of this spec is trained on, in double precision."""
     task, encoding = spec.task, spec.encoding
-    latents = spec.sampling.sample(task, spec.holdout, generator(spec.seed, "sampling"))
+    latents = training_latents(task, spec.holdout, spec.sampling, spec.seed)
     codes, first, counts = _distinct(encoding.encode(latents, task.factors).double())
     if len(codes) > MOST_SAMPLES:
         drawn = torch.randperm(len(codes), generator=generator(spec.seed, "forecast"))[:MOST_SAMPLES].sort().values

@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from composcope.factors import Factor, Latents, absent
-from composcope.holdouts.numbering import numbers, value_indices
+from composcope.factors import Factor, Latents, absent, combination_numbers, value_indices
 from composcope.tasks.base import Task
 
 # Two images are the same if their mean squared difference is at most this part of the held-out image's own square:
@@ -79,7 +78,7 @@ def _distinct(latents: Latents) -> Float[Tensor, "distinct factors"]:
     if not len(filled):
         return latents
     indices, sizes = value_indices(filled)
-    number = numbers(indices, sizes, range(len(sizes))).unique(return_inverse=True)[1]
+    number = combination_numbers(indices, sizes).unique(return_inverse=True)[1]
     first = torch.full((int(number.max()) + 1,), len(latents))
     return latents[first.scatter_reduce_(0, number, torch.arange(len(latents)), "amin")]
 

@@ -9,10 +9,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from composcope.errors import BadInput
-from composcope.factors import Factor, Latents
+from composcope.factors import Factor, Latents, combination_numbers, value_indices
 from composcope.holdouts.given import GivenHoldout, as_holdout
 from composcope.holdouts.leaks import Leaks, find_leaks
-from composcope.holdouts.numbering import numbers, value_indices
 from composcope.holdouts.regions import Mask, Nothing
 from composcope.tasks.base import Task
 
@@ -51,15 +50,15 @@ def composed_at_once(latents: Latents, mask: Mask) -> Int[Tensor, "heldout"]:
     [2, 2]
     """
     indices, sizes = value_indices(latents)
-    seen, heldout = indices[~mask], indices[mask]
-    order = torch.zeros(len(heldout), dtype=torch.long)
+    order = torch.zeros(int(mask.sum()), dtype=torch.long)
     for size in range(1, len(sizes) + 1):
         for columns in itertools.combinations(range(len(sizes)), size):
-            left = (order == 0).nonzero()[:, 0]
-            if not len(left):
+            rest = (order == 0).nonzero()[:, 0]
+            if not len(rest):
                 return order
-            known = _occur(numbers(heldout[left], sizes, columns), numbers(seen, sizes, columns))
-            order[left[~known]] = size
+            number = combination_numbers(indices[:, columns], [sizes[column] for column in columns])
+            seen = _occur(number[mask][rest], number[~mask])
+            order[rest[~seen]] = size
     return order
 
 
@@ -162,7 +161,7 @@ def certify(factors: Sequence[Factor], latents: Latents, mask: Mask) -> Certific
         missing = (index[mask].bincount(minlength=size) > 0) & (index[~mask].bincount(minlength=size) == 0)
         if missing.any():
             unseen[factor.name] = tuple(latent.unique()[missing].tolist())
-    combination = numbers(indices, sizes, range(len(sizes)))
+    combination = combination_numbers(indices, sizes)
     seen, heldout = combination[~mask].unique(), combination[mask].unique()
     disjoint = not torch.isin(seen, heldout).any()
     covers = len(seen) + len(heldout) == len(latents)

@@ -13,6 +13,7 @@ import composcope
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.errors import BadInput, ComposcopeError
+from composcope.factors import absent, combination_numbers
 from composcope.measures.error import shape_correlation
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes, grid_steps
@@ -20,8 +21,8 @@ from composcope.measures.superposition import edge_blend
 from composcope.pages.maps import levels
 from composcope.pages.page import packed, render, write_page
 from composcope.pages.runs import titles
-from composcope.randomness import generator
 from composcope.runs.run import Run
+from composcope.runs.spec import training_latents
 from composcope.store.store import Store
 from composcope.tasks.base import Images, Task
 
@@ -151,9 +152,8 @@ def about(run: Run) -> str:
 def trained_on(run: Run, heldout: Bool[Tensor, "n"]) -> Bool[Tensor, "n"]:
     """Which grid points the training set contains; all seen ones where it was drawn between the points of the grid."""
     spec = run.spec
-    drawn = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
-    drawn = drawn[~drawn.isnan().any(1)]
-    index = grid_index(drawn, spec.task.factors)
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
+    index = grid_index(latents[~absent(latents).any(1)], spec.task.factors)
     if (index < 0).any():
         return ~heldout
     sizes = grid_sizes(spec.task.factors)
@@ -185,8 +185,7 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         # A diagonal of the grid has every value of all factors, so its parts are all there are.
         sizes = grid_sizes(task.factors)
         steps = torch.arange(max(sizes))
-        places = torch.stack([steps.clamp(max=size - 1) for size in sizes])
-        diagonal = torch.from_numpy(np.ravel_multi_index(tuple(places.numpy()), sizes))
+        diagonal = combination_numbers(torch.stack([steps.clamp(max=size - 1) for size in sizes], 1), sizes)
         parts = [part[: factor.size] for part, factor in zip(run.parts_alone(diagonal), task.factors, strict=True)]
     elif differentiable(task.factors) and heldout.any():
         name = "Blend of the edges"
