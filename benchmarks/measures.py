@@ -21,7 +21,7 @@ from composcope.measures import complexity, error, geometry, kernels, linear_fac
 from composcope.measures.kernel_fits import fit_outputs
 from composcope.measures.kernel_structure import block_score, kernel_terms, schmidt
 from composcope.measures.kernels import gram_matrix
-from composcope.verdict import judge
+from composcope.verdict import classify
 
 ROWS = 28
 
@@ -114,7 +114,7 @@ def costs(factors: list[Factor], grid: Tensor, heldout: Tensor, images: Tensor) 
     layer_gram = gram_matrix(layer)
     rng = torch.Generator().manual_seed(0)
     return {
-        "verdict": lambda: judge(drawn, images, grid, heldout, factors, images),
+        "verdict": lambda: classify(drawn, images, grid, heldout, factors, images),
         "SSIM": lambda: error.ssim_error(drawn, images),
         "cosine Gram": lambda: kernels.cosine_kernel(drawn),
         "soft overlap Gram": lambda: kernels.soft_overlap_kernel(drawn),

@@ -15,7 +15,7 @@ from composcope.diagnosis.points import grid_split
 from composcope.diagnosis.truth import additive_cross
 from composcope.factors import latent_grid
 from composcope.measures.grid import grid_index
-from composcope.verdict import Verdict, judge
+from composcope.verdict import Verdict, classify
 from composcope.verdict.references import fit_additive, nearest, neighbours
 
 HUES = torch.tensor([[1.0, 0.1, 0.1], [0.1, 0.9, 0.2], [0.2, 0.3, 1.0], [0.9, 0.8, 0.1]])
@@ -231,7 +231,9 @@ def judged(case: Case, images: Tensor) -> Verdict:
     """The verdict on foregrounds over the case's grid."""
     parts = case.split()
     truth = case.task.foreground(case.task.render(parts.latents))
-    return judge(images, truth, parts.latents, parts.mask, case.task.factors, additive_cross(case.task, parts.latents))
+    return classify(
+        images, truth, parts.latents, parts.mask, case.task.factors, additive_cross(case.task, parts.latents)
+    )
 
 
 class Lookup(nn.Module):

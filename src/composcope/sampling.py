@@ -17,7 +17,7 @@ from composcope.holdouts import Holdout, split
 from composcope.tasks.base import Task
 
 # More samples than fit into memory as images.
-MOST_SAMPLES = 10_000_000
+MAX_SAMPLES = 10_000_000
 
 
 class Sampling(Component):
@@ -47,7 +47,7 @@ class Sampling(Component):
 class Draws(Sampling):
     """n draws with replacement from the seen combinations: grid points, or real values if the task is continuous."""
 
-    n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 2000
+    n: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] = 2000
 
     @property
     def random_absence(self) -> bool:
@@ -94,8 +94,8 @@ class Stripes(Sampling):
     torch.Size([156, 2])
     """
 
-    stripes: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
-    bumps: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
+    stripes: Annotated[int, Field(ge=0, le=MAX_SAMPLES)] | None = None
+    bumps: Annotated[int, Field(ge=0, le=MAX_SAMPLES)] | None = None
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     subsets: Literal["single", "all but one", "all proper subsets"] = "single"
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape, init_as_transposed
+from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape, init_as_transposed
 from composcope.fastconv import Conv3x3, Upsample2x
 
 
@@ -27,8 +27,8 @@ class CNN(Decoder):
     FirstMap(56, 64, kernel_size=(7, 7), stride=(1, 1))
     """
 
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 4
-    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 64
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 4
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 64
     batch_norm: bool = False
     output: Literal["linear", "sigmoid"] = "linear"
     last_init: Literal["conv", "transposed"] = "conv"
@@ -101,7 +101,7 @@ class DigitCNN(Decoder):
     Linear(in_features=2, out_features=6272, bias=True)
     """
 
-    width: Annotated[int, Field(ge=2, le=MOST_WIDTH)] = 128
+    width: Annotated[int, Field(ge=2, le=MAX_WIDTH)] = 128
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         channels, *size = image_shape

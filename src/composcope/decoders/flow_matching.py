@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import MOST_WIDTH, Codes, Decoder, Images, ImageShape
+from composcope.decoders.base import MAX_WIDTH, Codes, Decoder, Images, ImageShape
 from composcope.decoders.cnn import FirstMap
 from composcope.decoders.spatial_broadcast import Broadcast
 from composcope.fastconv import Conv3x3, Upsample2x
@@ -76,7 +76,7 @@ class FlowMatching(Decoder):
     - `noise`: the seed of the noise that all images are drawn from, so that the same code gives the same image.
     """
 
-    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 16
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 16
     steps: Annotated[int, Field(ge=1, le=1000)] = 15
     coordinates: bool = False
     noise: Annotated[int, Field(ge=0, lt=2**63)] = 0

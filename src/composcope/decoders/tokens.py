@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape
+from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape
 from composcope.fastconv import PReLU
 
 
@@ -58,8 +58,8 @@ class Pixels(nn.Module):
 class Pixelwise(Decoder):
     """One token per pixel through `depth` linear layers with PReLU, shared by all pixels, without mixing them."""
 
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 3
-    width: Annotated[int, Field(ge=4, le=MOST_WIDTH)] = 256
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 3
+    width: Annotated[int, Field(ge=4, le=MAX_WIDTH)] = 256
 
     def __post_init__(self) -> None:
         check_width(self.width)
@@ -79,9 +79,9 @@ class Transformer(Decoder):
     Attention compares every pixel with every other, so memory and time grow with the fourth power of the image's side.
     """
 
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 3
-    width: Annotated[int, Field(ge=4, le=MOST_WIDTH)] = 128
-    heads: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 4
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 3
+    width: Annotated[int, Field(ge=4, le=MAX_WIDTH)] = 128
+    heads: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 4
 
     def __post_init__(self) -> None:
         check_width(self.width)

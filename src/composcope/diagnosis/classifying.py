@@ -14,10 +14,10 @@ from composcope.errors import BadInput
 from composcope.factors import Latents
 from composcope.measures.grid import grid_index
 from composcope.tasks.base import Images, Task
-from composcope.verdict import Verdict, judge
+from composcope.verdict import Verdict, classify
 from composcope.verdict.references import Pictures, rendered
 from composcope.verdict.residuals import scaling_axes
-from composcope.verdict.verdict import MOST_CANDIDATES
+from composcope.verdict.verdict import MAX_CANDIDATES
 
 # As many images are drawn twice to see whether the module is random.
 DRAWN_TWICE = 64
@@ -103,7 +103,7 @@ def verdict_of(
     scaling = [points.factors[axis].name for axis in scaling_axes(truth, index)]
     if scaling:
         notes["verdict.scale"] = f"{', '.join(scaling)} only scales the image, so references are not scaled to fit"
-    verdict = judge(outputs, truth, points.latents, points.heldout, points.factors, cross, seed, points.judgeable)
+    verdict = classify(outputs, truth, points.latents, points.heldout, points.factors, cross, seed, points.classifiable)
     return verdict, notes | _limits(verdict, points)
 
 
@@ -112,11 +112,11 @@ def _limits(verdict: Verdict, points: Points) -> Notes:
     notes: Notes = {}
     heldout = len(verdict.classes)
     if verdict.judged is not None and verdict.judged < heldout:
-        notes["verdict.points"] = f"{verdict.judged} of the {heldout} held-out images, drawn at random, are judged"
-    if len(points.latents) > MOST_CANDIDATES:
+        notes["verdict.points"] = f"{verdict.judged} of the {heldout} held-out images, drawn at random, are classified"
+    if len(points.latents) > MAX_CANDIDATES:
         notes["verdict.candidates"] = (
-            f"images are placed among {MOST_CANDIDATES} of the {len(points.latents)} combinations, drawn at random, "
-            "and all that differ from one of the judged in one factor"
+            f"images are placed among {MAX_CANDIDATES} of the {len(points.latents)} combinations, drawn at random, "
+            "and all that differ from one of the classified in one factor"
         )
     if verdict.without_dictionary:
         notes["verdict.superposer"] = (

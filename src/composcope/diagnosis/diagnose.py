@@ -25,8 +25,8 @@ from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.errors import error_report
 from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers, differentiated
 from composcope.diagnosis.points import (
-    MOST_COMBINATIONS,
-    MOST_PAIRED,
+    MAX_COMBINATIONS,
+    MAX_PAIRED,
     Notes,
     Points,
     checked_split,
@@ -62,12 +62,12 @@ def diagnose(
     device: str | torch.device | None = None,
     seed: int = 0,
     memory_mb: float = 600,
-    most_points: int = MOST_PAIRED,
+    most_points: int = MAX_PAIRED,
     on_progress: OnProgress | None = None,
     draws: int = 1,
     only: Literal["verdict"] | None = None,
 ) -> Diagnosis:
-    """Measure a decoder over the task's grid, part of which was withheld from it.
+    """Measure a decoder over the task's grid, part of which was held out.
 
     - `module`: codes (n, code) -> images (n, channels, height, width): a module, a method of one, or any function. Its
       modes and weights are left as they are.
@@ -180,7 +180,7 @@ def diagnose(
 
 def _most_drawn(task: Task, memory: int, draws: int) -> int:
     """How many points may be drawn so that all draws' images fit into most of the memory."""
-    return max(1, min(MOST_COMBINATIONS, int(0.85 * memory / (4 * math.prod(task.image_shape) * draws))))
+    return max(1, min(MAX_COMBINATIONS, int(0.85 * memory / (4 * math.prod(task.image_shape) * draws))))
 
 
 def _layer_notes(decoder: nn.Module, subject: Subject, points: Points) -> Notes:

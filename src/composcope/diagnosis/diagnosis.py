@@ -87,7 +87,7 @@ class Diagnosis:
 # since 3 the tree has a checksum.
 FORMAT = 3
 READABLE = (1, 2, 3)
-MOST_TEXT = 2**27
+MAX_TEXT = 2**27
 INLINE = ("/error/by_distance/",)
 
 
@@ -135,7 +135,7 @@ def load_diagnosis(folder: str | os.PathLike[str]) -> Diagnosis:
     """The diagnosis that `save_diagnosis` wrote."""
     path = Path(folder)
     try:
-        body = json.loads(read_regular(path / "numbers.json", MOST_TEXT))
+        body = json.loads(read_regular(path / "numbers.json", MAX_TEXT))
         content = read_regular(path / "arrays.npz")
     except FileNotFoundError as error:
         raise BadInput(f"{str(folder)!r} holds no diagnosis: {Path(str(error.filename)).name} is missing") from None

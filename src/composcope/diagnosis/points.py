@@ -18,11 +18,11 @@ Notes = dict[str, str]
 """What could not be measured, or was measured another way, and why; by what it is about."""
 
 # Larger grids are sampled even if their images are small, since every layer is measured at every point.
-MOST_COMBINATIONS = 50_000
+MAX_COMBINATIONS = 50_000
 # Measures that compare all pairs of points (kernels, probes) use at most this many of them.
-MOST_PAIRED = 1024
+MAX_PAIRED = 1024
 # As many points of a sampled grid have all their neighbours drawn, or fewer if these are too many.
-LARGEST_CHOICE = 600
+MAX_CHOICE = 600
 SAMPLES = 6  # held-out images that are shown beside the truth
 
 
@@ -32,7 +32,7 @@ class Points:
 
     - `full`: whether they are the factors' whole grid. `sample`: the points whose pairs are all compared, fewer than
       all where there are many.
-    - `judgeable`: where the points are only some of the task's, those whose neighbours on the grid are among them;
+    - `classifiable`: where the points are only some of the task's, those whose neighbours on the grid are among them;
       None where they are all of them.
     """
 
@@ -41,7 +41,7 @@ class Points:
     factors: tuple[Factor, ...]
     full: bool
     sample: Tensor
-    judgeable: Bool[Tensor, "n"] | None = None
+    classifiable: Bool[Tensor, "n"] | None = None
 
     @property
     def split(self) -> Split:
@@ -51,7 +51,7 @@ class Points:
     @property
     def sampled(self) -> bool:
         """Whether the points are only some of the task's."""
-        return self.judgeable is not None
+        return self.classifiable is not None
 
     @property
     def whole(self) -> bool:
@@ -67,18 +67,18 @@ def grid_split(task: Task, holdout: GivenHoldout) -> Split:
 
 
 def points_of(
-    task: Task, parts: Split, most: int, generator: torch.Generator, most_drawn: int = MOST_COMBINATIONS
+    task: Task, parts: Split, most: int, generator: torch.Generator, most_drawn: int = MAX_COMBINATIONS
 ) -> Points:
     """The points of a split in grid order, at most `most` of them to be compared in pairs.
 
-    Of more than `most_drawn` points some are chosen at random: held-out and seen ones to be judged, everything that
+    Of more than `most_drawn` points some are chosen at random: held-out and seen ones to be classified, everything that
     differs from these in one factor (which they are compared with), and others as long as there is room.
     """
     index = grid_index(parts.latents, task.factors)
     if len(index) > most_drawn:
-        rows, judgeable = _chosen(index, parts.mask, most_drawn, generator)
+        rows, classifiable = _chosen(index, parts.mask, most_drawn, generator)
         latents, mask = parts.latents[rows], parts.mask[rows]
-        return Points(latents, mask, tuple(task.factors), False, sampled(mask, most, generator), judgeable[rows])
+        return Points(latents, mask, tuple(task.factors), False, sampled(mask, most, generator), classifiable[rows])
     # As many points as the grid has, none of them off it; the split has checked that none occurs twice.
     full = len(index) == math.prod(grid_sizes(task.factors)) and bool((index >= 0).all())
     return Points(parts.latents, parts.mask, tuple(task.factors), full, sampled(parts.mask, most, generator))
@@ -90,18 +90,18 @@ def _chosen(
     """Which rows are drawn, in order, and which of all points have their neighbours among them."""
     order = torch.randperm(len(index), generator=generator)
     held, seen = order[heldout[order]], order[~heldout[order]]
-    count = min(LARGEST_CHOICE, len(index))
+    count = min(MAX_CHOICE, len(index))
     while True:
-        judgeable = torch.zeros(len(index), dtype=torch.bool)
-        judgeable[torch.cat([held[: 2 * count // 3], seen[: count // 3 + 1]])] = True
-        drawn = judgeable.clone()
-        drawn[neighbouring_rows(index, judgeable.nonzero()[:, 0])] = True
+        classifiable = torch.zeros(len(index), dtype=torch.bool)
+        classifiable[torch.cat([held[: 2 * count // 3], seen[: count // 3 + 1]])] = True
+        drawn = classifiable.clone()
+        drawn[neighbouring_rows(index, classifiable.nonzero()[:, 0])] = True
         if int(drawn.sum()) <= most or count <= 3:
             break
         count = count * 2 // 3
     others = order[~drawn[order]]
     drawn[others[: max(0, most - int(drawn.sum()))]] = True
-    return drawn.nonzero()[:, 0], judgeable
+    return drawn.nonzero()[:, 0], classifiable
 
 
 def neighbouring_rows(index: Int[Tensor, "n factors"], rows: Int[Tensor, "m"]) -> Int[Tensor, "k"]:

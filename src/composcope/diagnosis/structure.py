@@ -27,7 +27,7 @@ from composcope.tasks.base import Images, Task
 from composcope.verdict.references import Pictures, whole
 
 # Of a search for products that takes seconds beside a diagnosis.
-MOST_TERMS, MOST_STEPS = 5, 60
+MAX_TERMS, MAX_STEPS = 5, 60
 
 Gram = Float[Tensor, "n n"]
 
@@ -122,7 +122,7 @@ def kernel_report(
         block=block_score(cosine, latents, factors),
         fits=fits,
         pf_by_order=None if terms is None else terms.cumulative(),
-        rank=None if terms is None or len(factors) < 3 else cp_rank(cosine, factors, most=MOST_TERMS, steps=MOST_STEPS),
+        rank=None if terms is None or len(factors) < 3 else cp_rank(cosine, factors, most=MAX_TERMS, steps=MAX_STEPS),
     )
     return report, notes | fit_notes
 
@@ -150,9 +150,9 @@ def _fits(
         return {}, {"kernels.fits": str(error).splitlines()[0]}
 
 
-# The blocks of three or more factors are judged from the strongest pixels, so that their cost stays bounded.
-MOST_PIXELS = 64
-MOST_VALUES = 2**20
+# The blocks of three or more factors are found from the strongest pixels, so that their cost stays bounded.
+MAX_PIXELS = 64
+MAX_VALUES = 2**20
 # The share of the norm that a split into blocks may miss: a trained decoder is never exact.
 BLOCK_TOLERANCE = 0.05
 CHUNK = 256  # images at a time
@@ -173,7 +173,7 @@ def shared_blocks(foreground: Pictures, points: Points) -> str | None:
     """
     if not points.full or len(points.factors) < 3:
         return None
-    count = max(1, min(MOST_PIXELS, MOST_VALUES // len(foreground), foreground.shape[1:].numel()))
+    count = max(1, min(MAX_PIXELS, MAX_VALUES // len(foreground), foreground.shape[1:].numel()))
     chunks = torch.arange(len(foreground)).split(CHUNK)
     # Sums and tables are made beforehand: what stays of each chunk would break up the memory of the images.
     energy = torch.zeros(foreground.shape[1:].numel(), dtype=torch.float64)

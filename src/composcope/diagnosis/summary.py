@@ -7,7 +7,7 @@ from composcope.diagnosis.tables import Table, layer_table, tables
 from composcope.display import aligned, block, folded, line, percent, table
 from composcope.verdict import KINDS, NOT_LEARNED, Verdict
 
-MOST_LISTED = 3
+MAX_LISTED = 3
 # Kinds in which the images show true combinations, so that one can say which factors are wrong.
 NAMING_FACTORS = ("composes", "mixes up factors", "repeats")
 ADDING = [name for name, kind in KINDS.items() if kind == "adds"]
@@ -88,7 +88,7 @@ def broken_pairs(verdict: Verdict) -> list[str]:
             for a, b in broken.nonzero().tolist():
                 pair = f"{first} {verdict.label(first, a)} with {second} {verdict.label(second, b)}"
                 found.append((shares[a, b].item(), f"{pair} ({percent(shares[a, b].item())} right)"))
-    return [text for _, text in sorted(found)[:MOST_LISTED]]
+    return [text for _, text in sorted(found)[:MAX_LISTED]]
 
 
 def summary(diagnosis: Diagnosis) -> str:

@@ -23,7 +23,7 @@ from composcope.tasks.base import Images
 from composcope.verdict.references import Pictures, whole
 
 # Each is drawn once more per factor, and compared with ten shuffled sums.
-MOST_SUPERPOSED = 512
+MAX_SUPERPOSED = 512
 Codes = Float[Tensor, "n code"]
 Columns = Sequence[Bool[Tensor, "code"]]
 
@@ -100,7 +100,7 @@ def superposition_report(
     parts = means = blend = None
     # Two stacks of images per factor, their sums and shuffled copies take up to an eighth of the memory.
     fitting = memory // (8 * 4 * outputs[0].numel() * (2 * len(points.factors) + 4))
-    rows = _some(held.nonzero()[:, 0], max(64, min(MOST_SUPERPOSED, fitting)), generator)
+    rows = _some(held.nonzero()[:, 0], max(64, min(MAX_SUPERPOSED, fitting)), generator)
     if len(rows) < int(held.sum()):
         notes["superposition.points"] = f"{len(rows)} of the {int(held.sum())} held-out images, drawn at random"
     if len(points.factors) > 1:

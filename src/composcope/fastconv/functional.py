@@ -27,7 +27,7 @@ EXPECTED = {16: 1.25, 8: 1.02, 4: 1.25}
 
 # A doubling of so many channels has always paid, however small the image: PyTorch's is slow with few of them.
 FEW = {8: range(9, 17)}
-SMALLEST = 3  # pixels of a side, the smallest that was measured
+MIN_SIDE = 3  # pixels of a side, the smallest that was measured
 
 
 def candidate(layer: str, k: int) -> str:
@@ -48,7 +48,7 @@ def best_kernel(layer: str, n: int, c: int, k: int, h: int, w: int, lanes: int) 
     if candidate(layer, k) == "narrow":
         return "narrow" if n * c * h * w >= NARROW_INPUT else None
     few = FEW.get(lanes, range(0))
-    if layer == "upsample2x" and c in few and k in few and min(h, w) >= SMALLEST:
+    if layer == "upsample2x" and c in few and k in few and min(h, w) >= MIN_SIDE:
         return "winograd"
     if layer == "conv3x3":
         tiles, taps, products = n * ceil(h / 4) * ceil(w / 4), 9, 36

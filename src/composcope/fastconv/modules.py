@@ -58,7 +58,7 @@ class Upsample2x(nn.ConvTranspose2d):
         return super().extra_repr() + (", relu=True" if self.relu else "")
 
 
-FEWEST = 2**15  # numbers, below which the calling of more operations costs more than they save
+MIN_NUMBERS = 2**15  # numbers, below which the calling of more operations costs more than they save
 
 
 class PReLU(nn.PReLU):
@@ -70,7 +70,7 @@ class PReLU(nn.PReLU):
     def forward(self, input: Tensor) -> Tensor:
         """max(x, 0) + slope * min(x, 0)."""
         learns = self.training and torch.is_grad_enabled() and state.mode() != "torch"
-        if learns and is_plain(input, self.weight) and input.numel() >= FEWEST:
+        if learns and is_plain(input, self.weight) and input.numel() >= MIN_NUMBERS:
             y: Tensor = _PReLU.apply(input, self.weight)
             return y
         return super().forward(input)

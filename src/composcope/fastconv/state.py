@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from composcope.fastconv.build import BuildError, load
 
 TRIM, MMAP = -1, -3  # the GNU C library's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
-KEPT, LARGEST = 1 << 30, 32 << 20  # bytes: free memory kept, and the largest piece kept
+MAX_KEPT, MAX_PIECE = 1 << 30, 32 << 20  # bytes: free memory kept, and the largest piece kept
 
 
 def keep_memory() -> bool:
@@ -26,7 +26,7 @@ def keep_memory() -> bool:
     """
     if os.name != "posix" or (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is None:
         return False
-    return bool(mallopt(TRIM, KEPT)) and bool(mallopt(MMAP, LARGEST))
+    return bool(mallopt(TRIM, MAX_KEPT)) and bool(mallopt(MMAP, MAX_PIECE))
 
 
 logger = logging.getLogger("composcope.fastconv")

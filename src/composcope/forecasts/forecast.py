@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from composcope.diagnosis.drawing import Axes
 
 LOGLINEAR, GAUSSIAN = "log-linear", "Gaussian kernel"
-# A regression that does not fit what is shown says nothing about what is withheld.
-LEAST_FIT = 0.8
+# A regression that does not fit what is shown says nothing about what is held out.
+MIN_FIT = 0.8
 BLIND = (
     "polarity (dark or bright images)",
     "the length of training and the learning rate",
@@ -68,8 +68,8 @@ def reasons_to_abstain(spec: Spec, fit: float) -> tuple[str, ...]:
     if spec.penalties:
         names = ", ".join(type(penalty).__name__ for penalty in spec.penalties)
         reasons.append(f"the loss has a penalty ({names}), which the regression does not know")
-    if not fit >= LEAST_FIT:
-        reasons.append(f"the regression does not fit the training images: R2 {fit:.2f}, at least {LEAST_FIT} is needed")
+    if not fit >= MIN_FIT:
+        reasons.append(f"the regression does not fit the training images: R2 {fit:.2f}, at least {MIN_FIT} is needed")
     return tuple(reasons)
 
 
@@ -102,7 +102,7 @@ Predict = Callable[[Float[Tensor, "n code"]], Float[Tensor, "n pixels"]]
 
 @dataclass(frozen=True)
 class Prediction:
-    """One regression's images on the grid, judged.
+    """One regression's images on the grid, classified.
 
     - `fit`: R^2 on the training set; `diagnosis`: the verdict and the errors, and some images beside the truth.
     - `draw`: latents -> the images that are forecast, for any combinations.
@@ -226,8 +226,8 @@ def forecast(spec: Spec, on_progress: OnProgress = lambda done, total: None) -> 
     """What a run of this spec will draw on held-out combinations, without training it.
 
     Two regressions are fitted to what the run would be trained on: the logarithm of every pixel is linear in the code
-    (which resembles a CNN), or images are a Gaussian kernel's (which resembles an MLP). Their images are judged as a
-    decoder's are. Where neither is known to hold, the forecast abstains and says why.
+    (which resembles a CNN), or images are a Gaussian kernel's (which resembles an MLP). Their images are classified as
+    a decoder's are. Where neither is known to hold, the forecast abstains and says why.
 
     - `on_progress`: called with the steps done and their number.
 
@@ -245,10 +245,10 @@ def forecast(spec: Spec, on_progress: OnProgress = lambda done, total: None) -> 
 
 
 def _predictions(spec: Spec, samples: Samples, on_progress: OnProgress) -> dict[str, Prediction]:
-    """Both regressions, fitted and judged."""
+    """Both regressions, fitted and classified."""
     pixels = samples.foregrounds.shape[1]
-    judging = max(1, pixels // 2)  # each verdict takes about half as long as the fit
-    total = pixels + 2 * judging
+    verdict_steps = max(1, pixels // 2)  # each verdict takes about half as long as the fit
+    total = pixels + 2 * verdict_steps
     weights = fit_loglinear(
         samples.codes, samples.foregrounds, samples.counts, on_progress=lambda done, _: on_progress(done, total)
     )
@@ -259,8 +259,8 @@ def _predictions(spec: Spec, samples: Samples, on_progress: OnProgress) -> dict[
     }
     predictions: dict[str, Prediction] = {}
     for name, predict in methods.items():
-        predictions[name] = _judged(spec, samples, name, predict)
-        on_progress(pixels + len(predictions) * judging, total)
+        predictions[name] = _predicted(spec, samples, name, predict)
+        on_progress(pixels + len(predictions) * verdict_steps, total)
     return predictions
 
 
@@ -272,7 +272,7 @@ def _checked_heldout(spec: Spec) -> Latents:
     return heldout
 
 
-def _judged(spec: Spec, samples: Samples, method: str, predict: Predict) -> Prediction:
+def _predicted(spec: Spec, samples: Samples, method: str, predict: Predict) -> Prediction:
     task, factors = spec.task, spec.task.factors
 
     def images(codes: Float[Tensor, "n code"]) -> Images:

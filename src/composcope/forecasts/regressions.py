@@ -14,14 +14,14 @@ from composcope.runs.spec import Spec, training_latents
 CHUNK = 1024  # images at a time
 # Of more distinct samples, as continuous factors give, so many are drawn: regressions with one weight per code unit
 # need no more, and a forecast has to be cheap.
-MOST_SAMPLES = 2000
+MAX_SAMPLES = 2000
 # Combinations whose codes give the scale.
-MOST_SCALED = 20_000
+MAX_SCALED = 20_000
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Distinct training samples, at most `MOST_SAMPLES`.
+    """Distinct training samples, at most `MAX_SAMPLES`.
 
     - `codes`: divided by `scale`, s^2 = mean |code|^2 / number of factors over the grid, so that one factor's part has
       a mean square of 1; `counts`: how often each is in the training set.
@@ -39,8 +39,8 @@ def training_samples(spec: Spec) -> Samples:
     task, encoding = spec.task, spec.encoding
     latents = training_latents(task, spec.holdout, spec.sampling, spec.seed)
     codes, first, counts = _distinct(encoding.encode(latents, task.factors).double())
-    if len(codes) > MOST_SAMPLES:
-        drawn = torch.randperm(len(codes), generator=generator(spec.seed, "forecast"))[:MOST_SAMPLES].sort().values
+    if len(codes) > MAX_SAMPLES:
+        drawn = torch.randperm(len(codes), generator=generator(spec.seed, "forecast"))[:MAX_SAMPLES].sort().values
         codes, first, counts = codes[drawn], first[drawn], counts[drawn] * (counts.sum() / counts[drawn].sum())
     chosen = latents[first]
     scale = _scale(spec)
@@ -51,8 +51,8 @@ def training_samples(spec: Spec) -> Samples:
 def _scale(spec: Spec) -> float:
     """s, from the codes of all combinations, or of some of very many."""
     latents = split(spec.task, spec.holdout).latents
-    if len(latents) > MOST_SCALED:
-        latents = latents[torch.randperm(len(latents), generator=generator(spec.seed, "scale"))[:MOST_SCALED]]
+    if len(latents) > MAX_SCALED:
+        latents = latents[torch.randperm(len(latents), generator=generator(spec.seed, "scale"))[:MAX_SCALED]]
     codes = spec.encoding.encode(latents, spec.task.factors).double()
     return (codes.square().sum(1).mean() / len(spec.task.factors)).sqrt().clamp(min=1e-12).item()
 
@@ -76,11 +76,11 @@ def fit_score(predicted: Float[Tensor, "n pixels"], samples: Samples) -> float:
 LOGLINEAR_RIDGE = 0.03
 # Newton's method has converged when a step would lower the objective by less than this. It starts near the solution and
 # doubles the correct digits with every step; the others are a limit for what cannot happen.
-LEAST_GAIN, MOST_STEPS, MOST_HALVINGS = 1e-8, 100, 30
+MIN_GAIN, MAX_STEPS, MAX_HALVINGS = 1e-8, 100, 30
 # Pixels are predicted up to e^8: an exponential far from the data can be anything, and images must be finite.
-LARGEST_EXPONENT = 8.0
+MAX_EXPONENT = 8.0
 # Numbers held at a time: second derivatives of a chunk of pixels, and products of pairs of code units.
-MOST_NUMBERS = 20_000_000
+MAX_NUMBERS = 20_000_000
 
 OnProgress = Callable[[int, int], None]
 
@@ -102,7 +102,7 @@ def fit_loglinear(
     """
     inputs, clamped = with_constant(codes.double()), targets.double().clamp(0, 1)
     size, pixels = inputs.shape[1], targets.shape[1]
-    chunk = max(1, min(pixels, MOST_NUMBERS // size**2))
+    chunk = max(1, min(pixels, MAX_NUMBERS // size**2))
     fitted = []
     on_progress(0, pixels)
     for part in clamped.split(chunk, 1):
@@ -115,7 +115,7 @@ def predict_loglinear(
     weights: Float[Tensor, "inputs pixels"], codes: Float[Tensor, "n code"]
 ) -> Float[Tensor, "n pixels"]:
     """exp(x w), x = [code, 1]."""
-    return (with_constant(codes.double()) @ weights).clamp(max=LARGEST_EXPONENT).exp()
+    return (with_constant(codes.double()) @ weights).clamp(max=MAX_EXPONENT).exp()
 
 
 def with_constant(codes: Float[Tensor, "n code"]) -> Float[Tensor, "n inputs"]:
@@ -128,14 +128,14 @@ def _newton(inputs: Tensor, targets: Tensor, counts: Tensor, ridge: float) -> Fl
     mean = (counts[:, None] * targets).sum(0) / counts.sum()
     weights[-1] = mean.clamp(min=1e-4).log()
     active = torch.arange(targets.shape[1])
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         own, wanted = weights[:, active], targets[:, active]
         rate = (inputs @ own).exp()
         slope = inputs.T @ (counts[:, None] * (rate - wanted)) + ridge * own
         factor = torch.linalg.cholesky(_curvature(inputs, counts[:, None] * rate, ridge))
         step = torch.cholesky_solve(slope.T[:, :, None], factor)[:, :, 0].T
         gain = (slope * step).sum(0)
-        moving = gain > LEAST_GAIN
+        moving = gain > MIN_GAIN
         if not moving.any():
             break
         active = active[moving]
@@ -149,7 +149,7 @@ def _curvature(inputs: Tensor, rates: Float[Tensor, "n pixels"], ridge: float) -
     size = inputs.shape[1]
     first, second = torch.tril_indices(size, size)
     total = torch.zeros(rates.shape[1], len(first), dtype=torch.float64)
-    chunk = max(1, MOST_NUMBERS // len(first))
+    chunk = max(1, MAX_NUMBERS // len(first))
     for rows, rate in zip(inputs.split(chunk), rates.split(chunk), strict=True):
         total += rate.T @ (rows[:, first] * rows[:, second])
     lower = torch.zeros(rates.shape[1], size, size, dtype=torch.float64)
@@ -164,7 +164,7 @@ def _halved(
     """start - t step, with t = 1, 1/2, 1/4, ... until the objective has fallen by a share of what was expected."""
     length = torch.ones(start.shape[1], dtype=torch.float64)
     before = _objective(inputs, targets, counts, ridge, start)
-    for _ in range(MOST_HALVINGS):
+    for _ in range(MAX_HALVINGS):
         after = _objective(inputs, targets, counts, ridge, start - length * step)
         worse = ~(after <= before - 1e-4 * length * gain + 1e-12 * before.abs())
         if not worse.any():

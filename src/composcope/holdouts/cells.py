@@ -61,7 +61,7 @@ def _nearest(values: torch.Tensor, factor: Factor) -> torch.Tensor:
 
 @lru_cache(maxsize=32)
 def _chosen(sizes: tuple[int, ...], share: float, seed: int, seen: str) -> np.ndarray:
-    """Which cells of a grid of these sizes are withheld, the first factor varying slowest."""
+    """Which cells of a grid of these sizes are held out, the first factor varying slowest."""
     total = int(np.prod(sizes, dtype=np.int64))
     if len(sizes) < 2 or (seen == "pairs" and len(sizes) < 3):
         raise ValueError(f"cells with seen = {seen!r} need at least {2 if seen == 'values' else 3} factors")
@@ -70,7 +70,7 @@ def _chosen(sizes: tuple[int, ...], share: float, seed: int, seen: str) -> np.nd
     count, most = round(share * total), total - int(kept.sum())
     if not 1 <= count <= most:
         raise ValueError(
-            f"share = {share:g} withholds {count} of {total} combinations; 1 to {most} are possible if all {seen} "
+            f"share = {share:g} holds out {count} of {total} combinations; 1 to {most} are possible if all {seen} "
             f"remain seen, a share of up to {most / total:.3g}"
         )
     free = np.flatnonzero(~kept)

@@ -1,7 +1,7 @@
 """Training images that show what is held out.
 
 A combination with an absent factor is no held-out combination, but its image may be one: where the largest scale is
-withheld, the maximum over all scales is the shape at that scale.
+held out, the maximum over all scales is the shape at that scale.
 """
 
 import math
@@ -22,7 +22,7 @@ SAME = 1e-4
 # pixels is not missed: the mean of 32 squares exceeds four times its expectation in 1 of 10^14 cases.
 PROJECTIONS, MARGIN = 32, 4.0
 # Numbers in the images of a grid up to which complete combinations are compared too, and those drawn at once.
-MOST_NUMBERS, DRAWN_AT_ONCE = 2**24, 2**22
+MAX_NUMBERS, DRAWN_AT_ONCE = 2**24, 2**22
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def find_leaks(
     >>> print(find_leaks(task, torch.tensor([[1.0, 5.0]]), torch.tensor([[0.0, nan], [1.0, nan]])))
     1 of 1 held-out images are also training images: shape = heart, scale absent looks like shape = heart, scale = 5
     """
-    some = math.prod(task.image_shape) * math.prod(factor.size for factor in task.factors) > MOST_NUMBERS
+    some = math.prod(task.image_shape) * math.prod(factor.size for factor in task.factors) > MAX_NUMBERS
     rows = _distinct(trained[absent(trained).any(1)] if some else trained)
     if not len(rows) or not len(heldout):
         return None

@@ -177,7 +177,7 @@ def block_score(
 
 Modes = list[Float[Tensor, "_ terms"]]
 # Coordinate descent ends when a sweep lowers the squared error by less than this share of the kernel's energy.
-LEAST_GAIN = 1e-7
+MIN_GAIN = 1e-7
 RANDOM_STARTS = 2
 
 
@@ -275,7 +275,7 @@ def _descended(table: Tensor, start: Modes, steps: int) -> tuple[Modes, float]:
         fit = (mode * target).sum().item()
         latest = energy - 2 * fit + ((mode.T @ mode) * overlap).sum().item()
         gain, error = error - latest, latest
-        if gain < LEAST_GAIN * energy:
+        if gain < MIN_GAIN * energy:
             break
     return modes, max(0.0, error)
 

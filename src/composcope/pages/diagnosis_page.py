@@ -100,7 +100,7 @@ def diagnosis_part(diagnosis: Diagnosis, forecast: Mapping[str, Any] | None = No
     by_name = {table.name: table for table in tables(diagnosis)}
     return {
         "headline": headline(diagnosis),
-        "judged": judged(diagnosis),
+        "score": score(diagnosis),
         "shares": shares(diagnosis.verdict.shares) if diagnosis.verdict else [],
         "seen_shares": shares(diagnosis.verdict.seen_shares) if diagnosis.verdict else [],
         "right": factor_rows(diagnosis),
@@ -148,7 +148,7 @@ def headline(diagnosis: Diagnosis) -> str:
     return f"It {verdict_headline(diagnosis.verdict)}." if diagnosis.verdict else "No verdict."
 
 
-def judged(diagnosis: Diagnosis) -> str:
+def score(diagnosis: Diagnosis) -> str:
     """The score in words."""
     if diagnosis.verdict is None:
         return "Nothing is held out, so there is nothing to compose."

@@ -28,7 +28,7 @@ from composcope.tasks.base import Images, Task
 
 OnProgress = Callable[[int, int], None]
 Pixels = Float[Tensor, "n height width"]
-MOST_BYTES = 2**25  # of one run's images, before they are compressed
+MAX_BYTES = 2**25  # of one run's images, before they are compressed
 BEYOND = 2.0  # pixels are kept up to this many ranges of the truth outside it
 
 
@@ -87,8 +87,8 @@ def check_explorable(run: Run) -> None:
     if not run.draws:
         raise BadInput(f"{type(spec.decoder).__name__} draws no images")
     size = len(run.split.latents) * int(np.prod(spec.task.image_shape[1:]))
-    if size > MOST_BYTES:
-        raise BadInput(f"its images would take {size / 2**20:.0f} MB; {MOST_BYTES / 2**20:.0f} are allowed")
+    if size > MAX_BYTES:
+        raise BadInput(f"its images would take {size / 2**20:.0f} MB; {MAX_BYTES / 2**20:.0f} are allowed")
     on_grid = bool((grid_index(run.split.latents, factors) >= 0).all())
     if not on_grid or len(run.split.latents) != int(np.prod(grid_sizes(factors))):
         raise BadInput("its points are not the whole grid of its factors")

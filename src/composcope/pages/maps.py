@@ -16,8 +16,8 @@ from composcope.pages.page import packed
 from composcope.tasks.base import Images
 from composcope.verdict import KINDS
 
-MOST = 64  # pixels per side of a map that is embedded
-LONGEST = 512  # the same for the one row of a single factor
+MAX_SIDE = 64  # pixels per side of a map that is embedded
+MAX_ROW = 512  # the same for the one row of a single factor
 NOTHING = 255  # the level of a pixel without a value; the others are 0..254
 Plane = Shaped[Tensor, "... x y"]
 Picture = Shaped[Tensor, "... rows columns"]
@@ -42,7 +42,7 @@ def upright(maps: Plane) -> Picture:
     """(x, y) maps as pictures: rows from the top, columns from the left; averaged where they are large."""
     turned = maps.transpose(-1, -2).flip(-2)
     height, width = turned.shape[-2:]
-    most = MOST if height > 1 else LONGEST
+    most = MAX_SIDE if height > 1 else MAX_ROW
     if max(height, width) <= most:
         return turned
     flat = turned.reshape(-1, 1, height, width).double()
@@ -85,20 +85,22 @@ def packed_images(samples: Samples, expected: Images | None = None) -> dict[str,
     """
     rows = torch.stack([samples.truth, samples.images, *([] if expected is None else [expected])]).flip(-2)
     height, width = rows.shape[-2:]
-    if max(height, width) > MOST:
-        rows = torch.stack([adaptive_avg_pool2d(images, (min(height, MOST), min(width, MOST))) for images in rows])
+    if max(height, width) > MAX_SIDE:
+        rows = torch.stack(
+            [adaptive_avg_pool2d(images, (min(height, MAX_SIDE), min(width, MAX_SIDE))) for images in rows]
+        )
     if rows.shape[2] not in (1, 3):
         rows = rows.mean(2, keepdim=True)
     low, high = min(0.0, samples.truth.min().item()), max(1.0, samples.truth.max().item())
     return packed(levels(rows.movedim(2, -1), low, high))
 
 
-SMALLEST_SHARE = 1e-4  # of the largest error; smaller errors look the same
-MOST_SLICED = (
+MIN_SHARE = 1e-4  # of the largest error; smaller errors look the same
+MAX_SLICED = (
     8192  # combinations of three or more factors whose maps can be cut along any two; of more, the mean is shown
 )
 UNITS = 4  # whose tuning is shown in each layer
-LEAST_LIMIT = 0.3  # of the scale of log10 volumes, so that noise does not look like structure
+MIN_LIMIT = 0.3  # of the scale of log10 volumes, so that noise does not look like structure
 
 
 def diagnosis_maps(diagnosis: Diagnosis, expected: Images | None = None) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def diagnosis_maps(diagnosis: Diagnosis, expected: Images | None = None) -> dict
 def sliced(diagnosis: Diagnosis) -> bool:
     """Whether maps are kept over the whole grid, so that the reader can choose two of three or more factors."""
     points = diagnosis.error.map.numel()
-    return len(diagnosis.sizes) > 2 and points == math.prod(diagnosis.sizes) and points <= MOST_SLICED
+    return len(diagnosis.sizes) > 2 and points == math.prod(diagnosis.sizes) and points <= MAX_SLICED
 
 
 def _factors(diagnosis: Diagnosis) -> list[dict[str, Any]]:
@@ -152,7 +154,7 @@ def _error(diagnosis: Diagnosis) -> dict[str, Any]:
     flat = diagnosis.error.map.flatten()
     each = (flat if sliced(diagnosis) else plane(flat, diagnosis.sizes)).double()
     top = max(each.max().item(), diagnosis.error.blank_mse or 0.0) or 1.0
-    low = max(each.min().item(), SMALLEST_SHARE * top)
+    low = max(each.min().item(), MIN_SHARE * top)
     ends = math.log10(low), math.log10(top)
     if sliced(diagnosis):
         logs = levels(_over(diagnosis, each.clamp(min=low).log10()), *ends)
@@ -169,7 +171,7 @@ def _classes(diagnosis: Diagnosis, samples: Samples) -> dict[str, Any] | None:
     over[samples.heldout] = torch.tensor(
         [names.index(name) if name else NOTHING for name in diagnosis.verdict.classes], dtype=torch.uint8
     )
-    if not sliced(diagnosis) and (len(diagnosis.sizes) > 2 or max(diagnosis.sizes) > MOST):
+    if not sliced(diagnosis) and (len(diagnosis.sizes) > 2 or max(diagnosis.sizes) > MAX_SIDE):
         return None  # classes have no mean
     return packed(_over(diagnosis, over).numpy())
 
@@ -180,7 +182,7 @@ def _volumes(diagnosis: Diagnosis) -> dict[str, Any] | None:
     known = over[over.isfinite()].abs()
     if not len(known):
         return None
-    limit = max(LEAST_LIMIT, known.quantile(0.98).item())
+    limit = max(MIN_LIMIT, known.quantile(0.98).item())
     return {**packed(levels(_over(diagnosis, over), -limit, limit)), "low": -limit, "high": limit}
 
 
@@ -223,11 +225,11 @@ def _kernel(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
 def _kernel_rows(diagnosis: Diagnosis) -> Tensor:
     """Evenly spaced values of each of two factors where all combinations were compared, else evenly spaced points."""
     count = len(diagnosis.kernels.rows)
-    if count <= MOST:
+    if count <= MAX_SIDE:
         return torch.arange(count)
     if len(diagnosis.sizes) != 2 or count != math.prod(diagnosis.sizes):
-        return torch.linspace(0, count - 1, MOST).round().long()
-    side = math.isqrt(MOST)
+        return torch.linspace(0, count - 1, MAX_SIDE).round().long()
+    side = math.isqrt(MAX_SIDE)
     first, second = (torch.linspace(0, size - 1, min(size, side)).round().long() for size in diagnosis.sizes)
     return (first[:, None] * diagnosis.sizes[1] + second).flatten()
 
@@ -238,6 +240,6 @@ def kernel_points(diagnosis: Diagnosis) -> str:
     if count == len(diagnosis.kernels.rows):
         return "all combinations" if count == diagnosis.points else f"{count} combinations"
     if len(diagnosis.sizes) == 2 and len(diagnosis.kernels.rows) == math.prod(diagnosis.sizes):
-        first, second = (min(size, math.isqrt(MOST)) for size in diagnosis.sizes)
+        first, second = (min(size, math.isqrt(MAX_SIDE)) for size in diagnosis.sizes)
         return f"{first} x {second} evenly spaced combinations, {diagnosis.factors[0]} slowest"
     return f"{count} evenly spaced combinations"

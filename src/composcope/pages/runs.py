@@ -198,17 +198,17 @@ def short_row(store: Store, record: Record) -> RunRow:
         return row if record.status != "done" else _without_diagnosis(store, row)
     command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
     note = f"its diagnosis is not on this page, which has room for some of them: {command}"
-    return replace(_judged(row, verdict), note=note)
+    return replace(_with_verdict(row, verdict), note=note)
 
 
 def _without_diagnosis(store: Store, row: RunRow) -> RunRow:
     """The row with the verdict that is stored by itself, if there is one and its definition has not changed since."""
     note = f"not diagnosed: {measure_command(store, row.run_id)}"
     stored = "verdict" in row.record.measures and store.measures(row.run_id, {"verdict": VERDICT_VERSION})
-    return replace(_judged(row, stored["verdict"]) if stored else row, note=note)
+    return replace(_with_verdict(row, stored["verdict"]) if stored else row, note=note)
 
 
-def _judged(row: RunRow, verdict: Mapping[str, Any]) -> RunRow:
+def _with_verdict(row: RunRow, verdict: Mapping[str, Any]) -> RunRow:
     shares, factors = verdict.get("shares"), verdict.get("factors")
     return replace(
         row,

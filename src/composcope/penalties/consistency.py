@@ -25,7 +25,7 @@ UNSURE, UNREADABLE = 0.25, 0.5
 # By how much the right value must be nearer than any other, so that rounding does not tell values apart.
 MARGIN = 0.01
 # A factor with more distinct codes is not a list of values; its training set is drawn from a continuum.
-MOST_VALUES = 1024
+MAX_VALUES = 1024
 Pooled = Float[Tensor, "n _features"]  # each way has its own number of features
 # How sharp the pooling is: the extreme itself would pass its gradient to one pixel only, and learning gets stuck.
 SHARPNESS = 10.0
@@ -103,10 +103,10 @@ def _extremes(maps: Float[Tensor, "n channels height width"], axes: tuple[int, .
 def _values(codes: Float[Tensor, "n size"]) -> tuple[Float[Tensor, "values size"], Int[Tensor, "n"]]:
     """The distinct codes of a factor, and which of them each code is."""
     values, index = codes.unique(dim=0, return_inverse=True)
-    if len(values) > MOST_VALUES:
+    if len(values) > MAX_VALUES:
         raise BadInput(
             f"consistency: a factor has {len(values)} distinct codes in the training set, and a reader tells at most "
-            f"{MOST_VALUES} values apart; use a task whose factors have listed values"
+            f"{MAX_VALUES} values apart; use a task whose factors have listed values"
         )
     return values, index
 
@@ -153,21 +153,21 @@ def _trained_features(codes: Sequence[Tensor], images: Images, rng: torch.Genera
 
 @register("consistency")
 class Consistency(DrawingPenalty):
-    """weight * mean over withheld codes z of the sum over factors f of d_f(D(z), z_f), a frozen reader's distance.
+    """weight * mean over held-out codes z of the sum over factors f of d_f(D(z), z_f), a frozen reader's distance.
 
-    It is given the codes of the withheld combinations, never their images, so the decoder is told which combinations
+    It is given the codes of the held-out combinations, never their images, so the decoder is told which combinations
     it will be asked for. The reader is made from the seen images before training: it pools an image over one axis or
     both, and d_f is the squared distance between the pooled D(z) and the mean of pooled seen images with the value
     z_f, divided by their variance. Factors whose values it cannot tell apart are left out.
 
-    - `weight`: of the distance. As many withheld codes are drawn at random in each step as the batch has samples.
+    - `weight`: of the distance. As many held-out codes are drawn at random in each step as the batch has samples.
     """
 
     weight: Weight = 0.003
 
     def start(self, data: TrainingData) -> Step:
         if not len(data.heldout_codes):
-            raise BadInput("consistency: acts on the codes of withheld combinations, and the holdout withholds none")
+            raise BadInput("consistency: acts on the codes of held-out combinations, and the holdout holds out none")
         reader = fitted_reader(data.codes, data.images, data.code_sizes, data.rng)
         parts = zip(reader.readings, data.heldout_codes.split(list(data.code_sizes), 1), strict=True)
         targets = [factor.index(part) for factor, part in parts if factor.way is not None]

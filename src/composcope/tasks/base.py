@@ -87,7 +87,7 @@ def learned_background(images: Images, dark: bool = False) -> Tensor:
 
 Reduction = Literal["max", "mean"]
 # Numbers in the images that are held at once besides the result: 64 MB.
-MOST_NUMBERS = 2**24
+MAX_NUMBERS = 2**24
 
 
 def over_values(task: Task, latents: Latents, reduction: Reduction) -> Images:
@@ -120,7 +120,7 @@ def _reduced(task: Task, latents: Latents, gone: Tensor, reduction: Reduction) -
     columns = gone.nonzero()[:, 0]
     factors: list[Factor] = [task.factors[column] for column in columns.tolist()]
     values = latent_grid(factors).to(latents)
-    most = max(1, MOST_NUMBERS // max(1, latents.new_empty(task.image_shape).numel()))
+    most = max(1, MAX_NUMBERS // max(1, latents.new_empty(task.image_shape).numel()))
     parts = []
     for rows in latents.split(max(1, most // len(values))):
         total: Tensor | None = None

@@ -10,7 +10,7 @@ import numpy as np
 from composcope.plain import npy_header
 
 # Compressed arrays cannot be read from the middle: the rows that are wanted are kept in memory, up to this many bytes.
-MOST_KEPT = 4 * 2**30
+MAX_KEPT = 4 * 2**30
 BLOCK = 2**24
 
 
@@ -88,7 +88,7 @@ class Npz(Source):
         with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
             shape, dtype = _header(file, self.path)
             kept = np.empty((len(rows), *shape[1:]), dtype)
-            if kept.nbytes > MOST_KEPT:
+            if kept.nbytes > MAX_KEPT:
                 raise ValueError(
                     f"{str(self.path)!r}: {len(rows)} rows of {name!r} take {kept.nbytes / 2**30:.1f} GB; choose fewer "
                     "values of the factors (keep=)"

@@ -33,7 +33,7 @@ NOT_LEARNED = "has not learned"
 BLANK_ENERGY = 0.1
 # An image of which even the best reference leaves more than half of the energy is more unlike it than like it. The
 # known-answer decoders leave next to 0 and noise leaves nearly 1, so the exact value matters little.
-LARGEST_RESIDUAL = 0.5
+MAX_RESIDUAL = 0.5
 # Two combinations whose images differ by less than this share of the energy cannot be told apart: a circle has no
 # orientation. The product of an image with thousands of others is in single precision, which is exact to about 1e-6.
 TIE = 1e-4
@@ -42,7 +42,7 @@ TIE = 1e-4
 LEADS = {"additive": 0.003, "superposer": 0.01}
 # A decoder has learned if at least half of its seen images show their own combination, give or take one step of an
 # ordered factor, which is an error of the drawing rather than of the factor.
-LEAST_RECOGNISED = 0.5
+MIN_RECOGNISED = 0.5
 
 
 # Images of another combination always have the same factor wrong, though others could have been, if it is so in 95 % of
@@ -142,7 +142,7 @@ def _classes(
     best = (table <= table.amin(0) + TIE).int().argmax(0)
     least = torch.stack(list(residuals.values())).gather(0, best[None])[0].nan_to_num(torch.inf)
     blank = energy - floor < BLANK_ENERGY * own_energy
-    far = least * energy - floor > LARGEST_RESIDUAL * (energy - floor)
+    far = least * energy - floor > MAX_RESIDUAL * (energy - floor)
     return [
         "blank" if empty else "other" if lost else names[winner]
         for empty, lost, winner in zip(blank.tolist(), far.tolist(), best.tolist(), strict=True)

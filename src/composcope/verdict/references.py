@@ -50,7 +50,7 @@ def rendered(make: Callable[[Int[Tensor, "n"]], Images], count: int, most_bytes:
 
 CHUNK = 512  # images at a time
 # Whether a decoder is additive is a ratio of sums over its seen images; as many tell it well enough.
-MOST_COMPARED = 512
+MAX_COMPARED = 512
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def is_additive(
     """
     model = fit_additive(truth, index, seen, factors)
     rows = seen.nonzero()[:, 0]
-    chosen = rows[torch.linspace(0, len(rows) - 1, min(len(rows), MOST_COMPARED)).long()]
+    chosen = rows[torch.linspace(0, len(rows) - 1, min(len(rows), MAX_COMPARED)).long()]
     predicted = model.predicted(index[chosen])
     error = (outputs[chosen].flatten(1) - predicted).square().sum(dtype=torch.float64).item()
     spread = (predicted - predicted.mean(0)).square().sum(dtype=torch.float64).item()

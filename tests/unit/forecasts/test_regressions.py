@@ -46,7 +46,7 @@ def test_the_gradient_vanishes_at_the_solution(data):
 
 def test_chunks_of_pixels_and_rows_make_no_difference(data, monkeypatch):
     whole = fit_loglinear(*data)
-    monkeypatch.setattr(regressions, "MOST_NUMBERS", 80)
+    monkeypatch.setattr(regressions, "MAX_NUMBERS", 80)
     torch.testing.assert_close(fit_loglinear(*data), whole)
 
 

@@ -122,7 +122,7 @@ def test_one_factor_has_strips_and_a_blend(tmp_path):
 
 
 def test_many_combinations_of_three_factors_are_shown_as_the_mean_over_the_third(tmp_path, monkeypatch):
-    monkeypatch.setattr("composcope.pages.maps.MOST_SLICED", 10)
+    monkeypatch.setattr("composcope.pages.maps.MAX_SLICED", 10)
     spec = tiny(task=cs.BumpTask(5, brightness=(0.5, 1.0)), holdout=cs.Square(1, 3))
     found = diagnosed(spec)
     assert diagnosis_maps(found)["error"]["shape"] == [5, 5]
@@ -267,6 +267,6 @@ def test_maps_of_three_factors_are_kept_over_the_whole_grid(monkeypatch):
     logs = found.error.map.double().log10().clamp(min=data["error"]["low"])
     step = (data["error"]["high"] - data["error"]["low"]) / 254
     assert data["error"]["low"] + step * unpacked(data["error"]) == pytest.approx(logs.numpy(), abs=step)
-    monkeypatch.setattr("composcope.pages.maps.MOST_SLICED", 10)
+    monkeypatch.setattr("composcope.pages.maps.MAX_SLICED", 10)
     assert unpacked(part_data(found)["error"]).shape == (6, 6)
     assert "grid" not in part_data(found)
