@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import tomli_w
-from composcope.report import report as report_room
+from composcope.pages import report as report_room
 
 import composcope as cs
 from composcope.pages.runs import run_row, short_row
