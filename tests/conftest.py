@@ -3,25 +3,21 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jaxtyping import install_import_hook
 
 assert "composcope" not in sys.modules, (
     "the import hook for shape checks must be installed before composcope is imported"
 )
-# All modules but the command line, whose function signatures typer inspects.
-SOURCE = Path(find_spec("composcope").origin).parent
-CHECKED = {path.stem for path in SOURCE.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__", "cli"}
-install_import_hook([f"composcope.{name}" for name in sorted(CHECKED)], "shapecheck.checked")
+from shapecheck import checked_calls, install_shape_checks  # noqa: E402
+
+install_shape_checks()
 
 import torch  # noqa: E402
 
 import composcope as cs  # noqa: E402
-from shapecheck import checked_calls  # noqa: E402
 
 torch.set_num_threads(1)
 
