@@ -1,5 +1,6 @@
 """Shared by all tests: shape checks, one thread, a tiny run, the command line called in this process."""
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ install_shape_checks()
 import torch  # noqa: E402
 
 import composcope as cs  # noqa: E402
+from processes import train_in_threads  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -143,20 +145,14 @@ def composcope_once() -> Callable[..., Finished]:
 @pytest.fixture
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are done by a thread of this process, which starts at once."""
-    from concurrent.futures import ThreadPoolExecutor
+    train_in_threads(monkeypatch)
 
-    class Threads(ThreadPoolExecutor):
-        def __init__(self, workers: int, slots: int) -> None:
-            super().__init__(1)
-            self.slots = slots
 
-        def steps(self) -> list[float]:
-            return [0.0] * self.slots
-
-        def forget(self, slot: int) -> None:
-            pass
-
-    monkeypatch.setattr("composcope.experiments.executor.LocalPool", Threads)
+@pytest.fixture(scope="session")
+def tiny_runs(tmp_path_factory: pytest.TempPathFactory) -> cs.Store:
+    """A store that all tests share, also those in other processes, for runs of the tiny preset."""
+    base = tmp_path_factory.getbasetemp()
+    return cs.Store((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny runs")
 
 
 @pytest.fixture

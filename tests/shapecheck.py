@@ -20,7 +20,7 @@ check_all_calls = jaxtyping.jaxtyped
 
 
 def install_shape_checks() -> None:
-    """Check every module but the command line, whose signatures typer inspects. To be called before the first import."""
+    """Check all modules imported from now on, but not the command line, whose signatures typer inspects."""
     source = Path(find_spec("composcope").origin).parent
     rooms = {path.stem for path in source.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__", "cli"}
     jaxtyping.jaxtyped = check_first_calls  # the import hook decorates by this name

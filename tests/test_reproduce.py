@@ -12,6 +12,7 @@ import composcope as cs
 from composcope.errors import BadInput
 from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.study import STUDY
+from composcope.study.crew import draw_and_observe
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.joining import can_join, join_files
 from composcope.study.judging import judge
@@ -21,6 +22,7 @@ from composcope.study.panel import count_seeds, describe, render
 from composcope.study.plan import label_of, specs_of, varied
 from composcope.study.reproduce import write_figure
 from composcope.study.request import make_request, remaining_work
+from processes import train_in_threads
 
 CATALOGUE = {panel.name: panel for panel in STUDY.panels}
 JOINABLE = {name: panel for name, panel in CATALOGUE.items() if can_join(panel)}
@@ -32,13 +34,23 @@ PANELS += [f"3{letter}" for letter in "abcd"] + [f"4{letter}" for letter in "abc
 
 
 @pytest.fixture(scope="module")
-def reproduced(tmp_path_factory, composcope_once):
-    """The store and the folder that `composcope reproduce --preset tiny` leaves; figures are drawn by two processes."""
+def reproduced(tmp_path_factory, composcope_once, tiny_runs):
+    """What `composcope reproduce --preset tiny` prints, and the store and the folder that it leaves."""
     folder = tmp_path_factory.mktemp("reproduced")
-    store, out = folder / "runs", folder / "out"
-    result = composcope_once("reproduce", "--preset", "tiny", "--workers", "2", "--store", store, "--out", out)
+    store, out = cs.Store(folder / "runs"), folder / "out"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        train_in_threads(monkeypatch)
+        result = composcope_once("reproduce", *ALONE, "--store", store.folder, "--out", out)
     assert result.code == 0, result.err
-    return result, cs.Store(store), out
+    for run_id in store.run_ids():
+        tiny_runs.add(run_id, store.files(run_id))
+    return result, store, out
+
+
+@pytest.fixture(autouse=True)
+def draw_in_this_process(monkeypatch):
+    """Figures and claims are not given to processes, which take longer to start."""
+    monkeypatch.setattr("composcope.study.crew.FEWEST_FOR_PROCESSES", 10**6)
 
 
 def test_every_figure_of_the_paper_is_there():
@@ -148,13 +160,13 @@ def test_runs_carry_what_was_claimed_when_they_were_trained(reproduced):
 
 def test_figures_are_drawn_again_from_their_numbers(reproduced, composcope_once, tmp_path):
     _, _, out = reproduced
-    for name in ("1b", "3c", "4d", "9"):
+    for name in ("1e", "9"):
         (tmp_path / "numbers").mkdir(exist_ok=True)
         path = tmp_path / "numbers" / f"figure_{name}.npz"
         path.write_bytes((out / "numbers" / path.name).read_bytes())
     result = composcope_once("reproduce", "--redraw", "--workers", "1", "--out", tmp_path)
     assert result.code == 0, result.err
-    assert result.out.startswith("4 figures")
+    assert result.out.startswith("2 figures")
     for path in (tmp_path / "figures").glob("*.png"):
         assert path.read_bytes() == (out / "figures" / path.name).read_bytes()
 
@@ -330,14 +342,19 @@ def test_a_second_time_nothing_is_trained(reproduced, composcope_once, tmp_path)
     assert "runs done" not in result.out
 
 
-def test_figures_drawn_twice_are_the_same_bytes(reproduced, tmp_path):
-    """Here by one process, before by several."""
+def test_several_processes_give_the_same_figures_and_claims(reproduced, monkeypatch, tmp_path):
+    """Drawn twice, by this process and by others: the same bytes."""
+    monkeypatch.setattr("composcope.study.crew.FEWEST_FOR_PROCESSES", 1)
     _, store, out = reproduced
-    cache = RunCache(store)
-    for name in ("1b", "2a", "3c", "9"):
-        panel = CATALOGUE[name]
-        for path in write_figure(render(panel, TINY, (), cache), tmp_path):
+    request = make_request(STUDY, ["1e", "3c", "9"], "tiny")
+    panels, observations = draw_and_observe(request, store, workers=2)
+    assert len(panels) == 3
+    for panel in panels:
+        for path in write_figure(panel, tmp_path):
             assert path.read_bytes() == (out / path.relative_to(tmp_path)).read_bytes(), path.name
+    whole = read_evidence([out / "evidence.json"]).observations
+    assert observations
+    assert list(observations) == [each for each in whole if each.claim in {claim.number for claim in request.claims}]
 
 
 def test_report_and_explorer_are_pages(reproduced, composcope_once, tmp_path):
