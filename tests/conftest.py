@@ -1,6 +1,7 @@
 """Shared by all tests: shape checks, one thread, a tiny run, the command line called in this process."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,6 +101,20 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(folder: Path) -> cs.Store:
     return cs.Store(folder)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[cs.Spec, cs.Store], cs.Run]:
+    """`trained(spec, store)`: as `cs.run(spec, store)`, but training only for the first test that asks for this run."""
+    origin = cs.Store(tmp_path_factory.mktemp("trained") / "runs")
+
+    def copied(spec: cs.Spec, store: cs.Store) -> cs.Run:
+        cs.run(spec, origin)
+        store.prepare()
+        shutil.copytree(origin.folder / spec.run_id, store.folder / spec.run_id)
+        return cs.run(spec, store)
+
+    return copied
 
 
 @dataclass(frozen=True)

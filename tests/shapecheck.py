@@ -13,9 +13,9 @@ from beartype import BeartypeConf, beartype
 from beartype.roar import BeartypeDecorHintPep673Exception
 
 CONF = BeartypeConf(is_pep484_tower=True)  # an int may stand where a float is asked for
-CALLS = 50  # checked per function and test; most of the others repeat the same shapes in a loop
+CALLS = 20  # checked per function and test; most of the others repeat the same shapes in a loop
 
-checked_calls: Counter[int] = Counter()  # by function; emptied before each test
+checked_calls: Counter[int] = Counter()  # by the id of the function's code; emptied before each test
 check_all_calls = jaxtyping.jaxtyped
 
 
@@ -37,12 +37,13 @@ def check_first_calls(*, typechecker: Any) -> Any:
             return function
         # Made at the first call: to make the checks of all functions takes longer than to import the package.
         checks: list[Any] = []
+        code = id(function.__code__)  # the same for all closures of one definition
 
         @wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
-            if torch.compiler.is_compiling() or checked_calls[id(checks)] >= CALLS:
+            if torch.compiler.is_compiling() or checked_calls[code] >= CALLS:
                 return function(*arguments, **named)
-            checked_calls[id(checks)] += 1
+            checked_calls[code] += 1
             if not checks:
                 checks.append(check_all_calls(function, typechecker=typechecker))
             return checks[0](*arguments, **named)

@@ -21,10 +21,10 @@ SEALED = ["spec.json", "curve.csv", "weights.safetensors", "provenance.json"]
 
 
 @pytest.fixture
-def done(tiny_spec, store):
+def done(tiny_spec, store, trained):
     """Two finished runs; tests damage the first."""
-    cs.run(replace(tiny_spec, seed=1), store)
-    return cs.run(tiny_spec, store)
+    trained(replace(tiny_spec, seed=1), store)
+    return trained(tiny_spec, store)
 
 
 def same(one, other):

@@ -17,8 +17,8 @@ from composcope.experiments.run import load
 
 
 @pytest.fixture
-def done(tiny_spec, store):
-    return cs.run(tiny_spec, store)
+def done(tiny_spec, store, trained):
+    return trained(tiny_spec, store)
 
 
 def trained(run):
