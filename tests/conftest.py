@@ -1,9 +1,10 @@
 """Shared by all tests: shape checks, one thread, a tiny run, the command line called in this process."""
 
+import multiprocessing
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,14 @@ def fresh() -> None:
     """Every test starts from the same random state, whichever ran before it, and its first calls are checked."""
     torch.manual_seed(0)
     checked_calls.clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unsynced() -> Iterator[None]:
+    """Files are not forced onto the disk, which takes longer than most tests; test_power_loss.py looks at the calls."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("os.fsync", lambda descriptor: None)
+        yield
 
 
 TINY_TOML = """\
@@ -161,6 +170,14 @@ def composcope_once() -> Callable[..., Finished]:
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are done by a thread of this process, which starts at once."""
     train_in_threads(monkeypatch)
+
+
+@pytest.fixture
+def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes are forked from one process, which imports torch once."""
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["composcope.experiments.jobs", "composcope.study.crew"])
+    monkeypatch.setattr("multiprocessing.get_context", lambda method: server)
 
 
 @pytest.fixture(scope="session")

@@ -247,7 +247,7 @@ def test_own_decoder_and_holdout_from_a_plugin(composcope, tiny_toml, folder, pl
     assert composcope("list", "--store", folder).code == 0
 
 
-@pytest.mark.usefixtures("no_new_kinds")
+@pytest.mark.usefixtures("no_new_kinds", "quick_workers")
 def test_sweep_with_a_plugin_and_a_failing_run(composcope, tiny_spec, folder, plugin, tmp_path):
     base = {**tiny_spec.to_dict(), "decoder": {"kind": "linear"}}
     sweep = tmp_path / "sweep.toml"

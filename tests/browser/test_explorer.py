@@ -225,16 +225,15 @@ def test_a_frame_is_short(page, written):
     )
     explorer = opened(page, written)
     explorer.locator('[data-map="error"]').focus()
-    for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown") * 10:
+    for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown") * 5:
         explorer.keyboard.press(key)
         settled(explorer)
     taken = explorer.evaluate("window.frames_taken")
-    assert len(taken) >= 40
+    assert len(taken) >= 20
     assert np.median(taken) < 16
 
 
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
 def test_it_fits_the_screen(explorer, screenshot, width, scheme):
     explorer.set_viewport_size({"width": width, "height": 844})
     explorer.emulate_media(color_scheme=scheme)

@@ -270,6 +270,7 @@ def test_local_workers_fit_the_machine(monkeypatch):
     assert local_workers(5, Resources(threads=3), 4) == 4
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_several_calls_use_the_same_processes(specs, store):
     told = []
     with executor.shared_workers({}, 1, 2) as options:

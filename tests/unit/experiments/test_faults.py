@@ -51,7 +51,7 @@ def plugin(tmp_path):
     return path
 
 
-@pytest.mark.usefixtures("no_new_kinds")
+@pytest.mark.usefixtures("no_new_kinds", "quick_workers")
 def test_runs_whose_worker_always_dies_or_hangs_fail_and_all_others_finish(tiny_spec, store, plugin):
     bad = load_plugin(plugin)
     dies, hangs = (replace(tiny_spec, decoder=bad.BadDecoder(1, 8, how=how)) for how in ("dies", "hangs"))

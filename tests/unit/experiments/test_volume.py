@@ -33,11 +33,6 @@ def output_of(*arguments):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.fixture
-def unsynced(monkeypatch):
-    monkeypatch.setattr("composcope.files.os.fsync", lambda descriptor: None)
-
-
 def test_listing_and_showing_need_no_pytorch(tiny_spec, store, folder):
     run = cs.run(tiny_spec, store)
     code = """
@@ -68,7 +63,7 @@ def test_a_report_says_the_same_of_a_run_in_short(tiny_spec, store):
     assert "composcope diagnose" in short.problem
 
 
-def test_a_report_embeds_some_diagnoses_and_lists_some_runs(tiny_spec, store, unsynced, tmp_path, monkeypatch):
+def test_a_report_embeds_some_diagnoses_and_lists_some_runs(tiny_spec, store, tmp_path, monkeypatch):
     from pages import made_up
 
     fill(store, tiny_spec, 6, diagnosed=True)
@@ -81,7 +76,7 @@ def test_a_report_embeds_some_diagnoses_and_lists_some_runs(tiny_spec, store, un
 
 
 @pytest.mark.slow
-def test_ten_thousand_runs(tiny_spec, store, folder, tmp_path, unsynced, monkeypatch):
+def test_ten_thousand_runs(tiny_spec, store, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     fill(store, tiny_spec, 10_000)
     frame = store.frame()
@@ -102,7 +97,7 @@ def test_ten_thousand_runs(tiny_spec, store, folder, tmp_path, unsynced, monkeyp
 
 
 @pytest.mark.slow
-def test_a_report_of_a_thousand_diagnosed_runs(tiny_spec, store, folder, tmp_path, unsynced, monkeypatch):
+def test_a_report_of_a_thousand_diagnosed_runs(tiny_spec, store, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     fill(store, tiny_spec, 1000, diagnosed=True)
     page = tmp_path / "report.html"
