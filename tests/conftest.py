@@ -176,8 +176,8 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes are forked from one process, which imports torch once."""
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["composcope.experiments.jobs", "composcope.study.crew"])
-    monkeypatch.setattr("multiprocessing.get_context", lambda method: server)
+    server.set_forkserver_preload(["composcope.experiments.jobs", "composcope.study.crew", "distributed"])
+    monkeypatch.setattr("multiprocessing.get_context", lambda method=None: server)
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ def contents(store, run_id):
     return {name: data for name, data in store.files(run_id).items() if name not in ("provenance.json", "done.json")}
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_two_workers_one_killed_midway(tiny_spec, tmp_path):
     specs = [replace(tiny_spec, training=cs.Training(steps=400, batch=48), seed=seed) for seed in range(6)]
     alone, shared, gathered = (cs.Store(tmp_path / name) for name in ("alone", "shared", "gathered"))
