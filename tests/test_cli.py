@@ -13,66 +13,33 @@ import composcope as cs
 from composcope.cli import app
 from refusals import refused
 
+ENGINE = "--workers --time-limit --resource --dask --gather --shard"
 SURFACE = {
-    "run": {"spec", "--set", "--store", "--plugin", "--device", "--threads", "--kernels"},
-    "sweep": {
-        "sweep",
-        "--workers",
-        "--store",
-        "--out",
-        "--plugin",
-        "--dry-run",
-        "--kernels",
-        "--only",
-        "--limit",
-        "--retry-failed",
-        "--time-limit",
-        "--resource",
-        "--dask",
-        "--gather",
-        "--shard",
-    },
-    "status": {"--store"},
-    "list": {"--store", "--json"},
-    "show": {"run_id", "--store", "--plugin", "--json"},
-    "compare": {"run_ids", "--store", "--json"},
-    "init": {"file"},
-    "components": {"name", "--plugin", "--json"},
-    "diagnose": {
-        *("decoder", "--spec", "--weights", "--pick", "--out", "--only", "--draws", "--inputs", "--layers"),
-        *("--device", "--geometry", "--memory", "--points", "--store", "--plugin", "--json"),
-    },
-    "measure": {"run_ids", "--store", "--plugin"},
-    "forecast": {"spec", "--set", "--out", "--store", "--plugin", "--json"},
-    "doctor": {"--store"},
-    "studies": {"--plugin"},
-    "reproduce": {
-        "figures",
-        "--study",
-        "--kernels",
-        "--redraw",
-        "--style",
-        "--join",
-        "--preset",
-        "--seeds",
-        "--claim",
-        "--workers",
-        "--store",
-        "--out",
-        "--set",
-        "--plugin",
-        "--dry-run",
-        "--no-train",
-        "--time-limit",
-        "--resource",
-        "--dask",
-        "--gather",
-        "--shard",
-    },
-    "claims": {"files", "--study", "--evidence", "--preset", "--seeds", "--store", "--plugin", "--out", "--json"},
-    "report": {"--study", "--preset", "--seeds", "--store", "--out", "--plugin"},
-    "explore": {"run_ids", "--store", "--out", "--plugin"},
+    "run": "spec --set --store --plugin --device --threads --kernels",
+    "sweep": f"sweep {ENGINE} --store --out --plugin --dry-run --kernels --only --limit --retry-failed",
+    "status": "--store",
+    "list": "--store --json",
+    "show": "run_id --store --plugin --json",
+    "compare": "run_ids --store --json",
+    "init": "file",
+    "components": "name --plugin --json",
+    "diagnose": (
+        "decoder --spec --weights --pick --out --only --draws --inputs --layers --device --geometry "
+        "--memory --points --store --plugin --json"
+    ),
+    "measure": "run_ids --store --plugin",
+    "forecast": "spec --set --out --store --plugin --json",
+    "doctor": "--store",
+    "studies": "--plugin",
+    "reproduce": (
+        f"figures {ENGINE} --study --kernels --redraw --style --join --preset --seeds --claim --store "
+        "--out --set --plugin --dry-run --no-train"
+    ),
+    "claims": "files --study --evidence --preset --seeds --store --plugin --out --json",
+    "report": "--study --preset --seeds --store --out --plugin",
+    "explore": "run_ids --store --out --plugin",
 }
+SURFACE = {command: set(words.split()) for command, words in SURFACE.items()}
 
 
 # The surface

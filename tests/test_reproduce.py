@@ -342,7 +342,7 @@ def test_runs_and_curves_are_written(reproduced):
 
 def test_a_second_time_nothing_is_trained(reproduced, composcope_once, tmp_path):
     _, store, _ = reproduced
-    result = composcope_once("reproduce", "5", *ALONE, "--store", store.folder, "--out", tmp_path)
+    result = composcope_once("reproduce", "1e", *ALONE, "--store", store.folder, "--out", tmp_path)
     assert result.code == 0
     assert "0 to do" in result.out
     assert "runs done" not in result.out
