@@ -22,6 +22,7 @@ import torch  # noqa: E402
 
 import composcope as cs  # noqa: E402
 from processes import train_in_threads  # noqa: E402
+from tiny import tiny  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -53,44 +54,18 @@ def unsynced() -> Iterator[None]:
 TINY_TOML = """\
 version = 1
 seed = 0
-
-[task]
-kind = "bump"
-size = 8
-
-[holdout]
-kind = "square"
-lo = 2
-hi = 5
-
-[encoding]
-kind = "bump"
-
-[decoder]
-kind = "mlp"
-depth = 1
-width = 8
-
-[sampling]
-kind = "everything"
-
-[training]
-steps = 6
-batch = 16
+task = {kind = "bump", size = 8}
+holdout = {kind = "square", lo = 2, hi = 5}
+encoding = {kind = "bump"}
+decoder = {kind = "mlp", depth = 1, width = 8}
+sampling = {kind = "everything"}
+training = {steps = 6, batch = 16}
 """
 
 
 @pytest.fixture
 def tiny_spec() -> cs.Spec:
-    """A complete run that takes milliseconds: 48 seen images of 8 x 8, three steps per epoch, two epochs."""
-    return cs.Spec(
-        task=cs.BumpTask(8),
-        holdout=cs.Square(2, 5),
-        encoding=cs.Bump(),
-        decoder=cs.MLP(depth=1, width=8),
-        sampling=cs.Everything(),
-        training=cs.Training(steps=6, batch=16),
-    )
+    return tiny()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import typer
 
 import composcope as cs
 from composcope.cli import app
+from processes import COMMAND
 from refusals import refused
 
 ENGINE = "--workers --time-limit --resource --dask --gather --shard"
@@ -311,7 +311,7 @@ def test_a_store_with_a_name_that_is_too_long(command, composcope, tmp_path):
 def test_output_to_a_full_disk_is_one_line():
     with open("/dev/full", "w") as full:
         result = subprocess.run(
-            [sys.executable, "-c", "from composcope.cli import main; main()", "--version"],
+            [*COMMAND, "--version"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import tomli_w
 
 import composcope as cs
+from processes import COMMAND
 from refusals import refused
 
 BAD_FIELDS = {
@@ -238,7 +238,7 @@ def test_messages_stay_whole_without_a_terminal(tmp_path):
     (tmp_path / "file").write_text("")
     arguments = ["list", "--store", str(tmp_path / "file")]
     result = subprocess.run(
-        [sys.executable, "-c", "from composcope.cli import main; main()", *arguments],
+        [*COMMAND, *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "20", "TERM": ""},

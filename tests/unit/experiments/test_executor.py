@@ -13,10 +13,9 @@ import pytest
 import tomli_w
 
 import composcope as cs
-from processes import alive, wait_until
+from processes import COMMAND, alive, descendants, wait_until
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "sweep.toml"
-COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
 
 
 def weights_of(store, run_id):
@@ -89,13 +88,6 @@ def test_nothing_to_do_starts_no_worker(specs, tiny_spec, store):
     assert set(multiprocessing.active_children()) <= before
 
 
-def children_of(pid):
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds worker processes in /proc")
 def test_a_killed_sweep_leaves_no_worker_and_is_finished_by_the_same_command(tiny_toml, tmp_path):
@@ -107,7 +99,7 @@ def test_a_killed_sweep_leaves_no_worker_and_is_finished_by_the_same_command(tin
 
     parent = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     assert wait_until(lambda: any(store.has(run_id) for run_id in store.run_ids()), 200)
-    workers = children_of(parent.pid)
+    workers = descendants(parent.pid)
     parent.kill()
     parent.wait()
     assert len(workers) >= 2

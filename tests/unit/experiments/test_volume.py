@@ -10,8 +10,7 @@ import tomli_w
 import composcope as cs
 from composcope.report import report as report_room
 from composcope.report.runs import run_row, short_row
-
-COMMAND = "import sys; from composcope.cli import main; main(sys.argv[1:])"
+from processes import output_of
 
 
 def fill(store, spec, runs, diagnosed=False):
@@ -25,12 +24,6 @@ def fill(store, spec, runs, diagnosed=False):
         store.save_measures(copy.run_id, "error", 2, first.error)
         if diagnosis is not None:
             store.save_diagnosis(copy.run_id, diagnosis)
-
-
-def output_of(*arguments):
-    """What a command prints, in a process of its own."""
-    command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def test_listing_and_showing_need_no_pytorch(tiny_spec, store, folder):
