@@ -57,6 +57,7 @@ def test_kernels_with_other_lanes_agree_with_float64(compiler, lanes, registers,
 
 
 @needs_kernels
+@pytest.mark.slow  # test_layers.py tests the same kernels through PyTorch
 def test_kernels_as_users_compile_them_agree_with_float64(tmp_path):
     (compiler, *words) = build.compiler()
     printed = checked(tmp_path / "check", compiler, *words, *build.target_flags(), level="-O3")
