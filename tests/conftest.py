@@ -29,7 +29,7 @@ torch.set_num_threads(1)
 
 # The files that take longest, so that they are not begun when all others are done. `make test` gives each file to one
 # of two processes, in this order.
-LONGEST = ("test_reproduce", "test_docs", "test_report", "test_diagnosis", "test_explorer", "test_laws", "test_catalogue")
+LONGEST = ("test_reproduce", "test_docs", "test_report", "test_diagnosis", "test_explorer", "test_laws")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
