@@ -23,6 +23,7 @@ PAGE = [
     {"verdict"},
     {"sampling", "penalties", "activations"},
     {"training"},
+    {"readers"},
     {"diagnosis"},
     {"runs", "store", "workers"},
     {"forecasts"},

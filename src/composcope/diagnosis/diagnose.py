@@ -23,6 +23,7 @@ from composcope.activations.adapters import Adapted, Layout
 from composcope.diagnosis.classifying import outputs_and_errors, randomness, verdict_of
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.errors import error_report
+from composcope.diagnosis.generators import diagnose_generator
 from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers, differentiated
 from composcope.diagnosis.points import (
     MAX_COMBINATIONS,
@@ -42,7 +43,9 @@ from composcope.factors import Factor
 from composcope.holdouts import GivenHoldout
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_sizes
+from composcope.readers import GivenReader
 from composcope.tasks.base import Task
+from composcope.tasks.examples import Examples
 from composcope.verdict.references import rendered
 
 OnProgress = Callable[[int, int], None]
@@ -66,6 +69,8 @@ def diagnose(
     on_progress: OnProgress | None = None,
     draws: int = 1,
     only: Literal["verdict"] | None = None,
+    reader: GivenReader | None = None,
+    n_samples: int = 32,
 ) -> Diagnosis:
     """Measure a decoder over the task's grid, part of which was held out.
 
@@ -88,6 +93,12 @@ def diagnose(
     - `draws`: images per combination of a module that is random, from one generator; the verdict is over all of them.
     - `only`: "verdict" leaves out everything but the verdict and the errors, in little more than the images' time.
 
+    Where the task is `Examples`, there is no true image to compare with. Then `n_samples` images of each combination
+    are drawn, and readers say which values they show: small networks trained on the examples, or the given `reader`
+    (images -> for each factor the scores of its values, as a dict or in the factors' order). The encoding may return
+    any conditions, such as a list of strings. Layers are not measured; of the other arguments `inputs`, `pick`,
+    `device`, `seed` and `on_progress` apply, the last with seconds gone and expected.
+
     >>> import composcope as cs
     >>> task = cs.BumpTask(8)
     >>> module = cs.MLP(depth=1, width=16).build(code_sizes=(8, 8), image_shape=(1, 8, 8))
@@ -95,6 +106,22 @@ def diagnose(
     >>> list(diagnosis.layers)
     ['code', 'hidden1', 'image']
     """
+    if isinstance(task, Examples):
+        return diagnose_generator(
+            module,
+            task,
+            holdout,
+            encoding,
+            inputs=inputs,
+            pick=pick,
+            reader=reader,
+            n_samples=n_samples,
+            device=device,
+            seed=seed,
+            on_progress=on_progress,
+        )
+    if reader is not None:
+        raise BadInput("reader: the task has one true image of each combination, so readers are for Examples only")
     if only not in (None, "verdict") or draws < 1:
         raise BadInput(f"only = {only!r}, draws = {draws}: only may be 'verdict', and draws must be at least 1")
     memory = int(memory_mb * 2**20)

@@ -12,6 +12,7 @@ from composcope.factors import Factor
 from composcope.measures.error import blank_mse, has_learned, mse
 from composcope.measures.grid import grid_index
 from composcope.verdict.classes import KINDS, MIN_RECOGNISED, NOT_LEARNED, Placed, place, recognised, within_one_step
+from composcope.verdict.readings import Calibration
 from composcope.verdict.references import Images, Latents, Pictures, is_additive
 from composcope.verdict.residuals import to_combinations, world_of
 
@@ -77,6 +78,7 @@ class Verdict:
     - `without_dictionary`: number of images for which no seen image shares all but one factor's value, so that there
       is no superposer. `judged`: how many held-out images were classified; `spread`: standard deviation of the score
       over draws, if there were several.
+    - `evidence`: "true images", or "readers" where no combination has one true image; `reader`: what these rest on.
     """
 
     kind: str
@@ -96,6 +98,8 @@ class Verdict:
     judged: int | None = None
     spread: float | None = None
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    evidence: str = "true images"
+    reader: Calibration | None = None
 
     def label(self, factor: str, index: int) -> str:
         """A factor's value in words: its name if it has one, else the number."""
