@@ -25,7 +25,7 @@ SURFACE = {
     "components": "name --plugin --json",
     "diagnose": (
         "decoder --spec --weights --pick --out --only --draws --inputs --layers --device --geometry "
-        "--memory --points --store --plugin --json"
+        "--memory --points --store --plugin --json --examples --labels --holdout --reader --n-samples"
     ),
     "measure": "run_ids --store --plugin",
     "forecast": "spec --set --out --store --plugin --json",

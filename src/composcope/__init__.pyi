@@ -9,6 +9,7 @@ from .decoders.per_factor import Additive, Product
 from .decoders.spatial_broadcast import SpatialBroadcast
 from .decoders.tokens import Pixelwise, Transformer
 from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
+from .diagnosis.pipelines import from_pipeline
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed
 from .factors import Factor
@@ -33,6 +34,7 @@ from .holdouts import (
     split,
 )
 from .monitor import Moment, Monitor
+from .pages.comparison import Comparison, compare
 from .pages.diagnosis_page import write_diagnosis_page
 from .penalties.base import Batch, Penalty, TrainingData
 from .penalties.consistency import Consistency
@@ -54,6 +56,7 @@ from .study.reproduce import Reproduction, reproduce
 from .study.study import Headline, RunClass, Study, register_study, studies
 from .tasks.base import Task
 from .tasks.bump import BumpTask
+from .tasks.examples import Examples
 from .tasks.public import MPI3D, DSprites, Shapes3D
 from .tasks.rotation import RotationTask
 from .tasks.sprites import SpriteTask
@@ -77,6 +80,7 @@ __all__ = [
     "Circle",
     "Claim",
     "Combinations",
+    "Comparison",
     "Complement",
     "ComposcopeError",
     "Consistency",
@@ -91,6 +95,7 @@ __all__ = [
     "Entropy",
     "Everything",
     "Evidence",
+    "Examples",
     "Factor",
     "FlowMatching",
     "Forecast",
@@ -148,9 +153,11 @@ __all__ = [
     "Variance",
     "__version__",
     "as_holdout",
+    "compare",
     "diagnose",
     "difference",
     "forecast",
+    "from_pipeline",
     "load_diagnosis",
     "of_runs",
     "register",

@@ -57,6 +57,20 @@ def diagnose(
     ] = None,
     memory: Annotated[float, typer.Option(min=1, help="Megabytes for images and activations.")] = 600,
     points: Annotated[int, typer.Option(min=3, help="Points that are compared in pairs, at most.")] = 1024,
+    examples: Annotated[
+        Path | None, typer.Option(help="For a generator without one true image: a folder of real images.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="CSV file with a column file and one per factor; by default labels.csv in it.")
+    ] = None,
+    holdout: Annotated[
+        list[str] | None,
+        typer.Option(help='What was not trained on, as "digit=1,4 tint=red"; may be repeated. Or file.py:function.'),
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="path/file.py:function that returns your classifier of the factors.")
+    ] = None,
+    n_samples: Annotated[int, typer.Option(min=1, help="Images per combination that are drawn and read.")] = 32,
     store: StoreOption = DEFAULT_STORE,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
@@ -79,21 +93,32 @@ def diagnose(
     if geometry is not None:
         options["geometry"] = geometry
     with progress_bar("diagnosis") as advance:
-        if ".py" in decoder:
+        if examples is not None:
+            from composcope.cli.generators import diagnose_with_examples
+
+            chosen = {"inputs": inputs, "pick": _entry(pick), "device": device}
+            if spec or weights:
+                raise BadInput("--spec and --weights describe a decoder with true images; with --examples leave them out")
+            diagnosis = diagnose_with_examples(
+                decoder, examples, labels, holdout or [], reader, n_samples, chosen, advance
+            )
+            title, settings, expected = decoder, None, None
+        elif labels or holdout or reader:
+            raise BadInput("--labels, --holdout and --reader belong to --examples, a folder of real images")
+        elif ".py" in decoder:
             if ":" not in decoder:
                 raise BadInput(f"{decoder}: name the function that returns the module, as in {decoder}:make_decoder")
             if spec is None:
                 raise BadInput(f"{decoder}: --spec is needed, a TOML file with [task], [holdout] and [encoding]")
             task, holdout, encoding = read_task(spec)
             module = load_decoder(decoder, weights)
-            entry = int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
             diagnosis = diagnose_module(
                 module,
                 task,
                 holdout,
                 encoding,
                 inputs=inputs,
-                pick=entry,
+                pick=_entry(pick),
                 on_progress=advance,
                 draws=draws,
                 only=only,
@@ -121,6 +146,10 @@ def diagnose(
         page = write_diagnosis_page(diagnosis, out / "diagnosis.html", title, settings, forecast=expected)
         if not as_json:
             print(f"saved in {out}; to look at: {page}")
+
+
+def _entry(pick: str | None) -> int | str | None:
+    return int(pick) if pick is not None and pick.lstrip("-").isdecimal() else pick
 
 
 @app.command(rich_help_panel=DIAGNOSE, short_help="Diagnose stored runs and keep the diagnoses with them.")

@@ -131,7 +131,7 @@ def diagnose_generator(
     number = mask.cumsum(0) - 1  # of a combination among the held-out ones
     held = _rows(drawn, torch.arange(heldout_count), number)
     seen = _rows(drawn, torch.arange(heldout_count, len(plan.rows)), torch.arange(len(mask)))
-    verdict = verdict_by_readers(held, seen, tested, task.factors, pictures, int(mask.sum()), seed)
+    verdict = verdict_by_readers(held, seen, tested, task.factors, pictures, mask, task.checksum, seed)
     return Diagnosis(
         factors=tuple(factor.name for factor in task.factors),
         sizes=task.sizes,
@@ -172,21 +172,17 @@ def _likeness(
     fresh = ~readers.trained & ~in_hole
     if int(fresh.sum()) < 2:
         fresh = ~in_hole
-    seen = readers.trained & ~in_hole
     likeness = train_likeness(
         task.images[readers.trained],
-        task.combination[readers.trained],
-        task.images[seen],
+        task.index[readers.trained],
+        task.images[~in_hole],
         task.images[fresh],
         seed,
         clock.part("likeness"),
     )
     kinds, _ = likeness(task.images[readers.rows])
-    _, copies = likeness(task.images[fresh])
     readings = Readings(task.index[readers.rows], readers.read, kinds, task.combination[readers.rows])
-    return likeness, Tested(
-        readings, readers.rests_on, readers.by_combination, readers.widened, copies.float().mean().item()
-    )
+    return likeness, Tested(readings, readers.rests_on, readers.by_combination, readers.widened)
 
 
 def _drawn(

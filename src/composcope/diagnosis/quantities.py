@@ -6,7 +6,7 @@ in `Diagnosis.numbers()`, in `Store.frame()`, in the terminal and on the page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
@@ -183,7 +183,8 @@ UNTITLED = (
         Quantity(f"verdict.{name}")
         for name in ("kind", "score", "shares", "interval", "seen_shares", "judged", "spread")
     ),
-    *(Quantity(f"verdict.{name}") for name in ("factors", "within_one_step", "seen_factors")),
+    *(Quantity(f"verdict.{name}") for name in ("factors", "within_one_step", "seen_factors", "evidence")),
+    Quantity("verdict.reader", get=lambda diagnosis: _calibration(diagnosis)),
     *(Quantity(f"kernels.{name}") for name in ("schmidt_rank", "terms", "mixed", "agreement", "fits", "pf_by_order")),
     Quantity("kernels.cp_errors", get=lambda diagnosis: diagnosis.kernels.rank and list(diagnosis.kernels.rank.errors)),
     *(Quantity(f"complexity.{images}.{name}") for images in ("targets", "outputs") for name in ("mean", "maximum")),
@@ -203,6 +204,16 @@ def _rank(diagnosis: Diagnosis) -> int | str | None:
     """The kernel's CP rank, "more than 5" where the search went no further."""
     found = diagnosis.kernels.rank
     return None if found is None else f"more than {len(found.errors)}" if found.rank is None else found.rank
+
+
+def _calibration(diagnosis: Diagnosis) -> dict[str, Any] | None:
+    """What readers' answers rest on, without the images that are shown."""
+    reader = diagnosis.verdict.reader if diagnosis.verdict else None
+    if reader is None:
+        return None
+    plain = {item.name: getattr(reader, item.name) for item in fields(reader)}
+    shown = {name: plain[name] for name in plain if name not in ("latents", "drawn", "classes", "heldout", "confusion")}
+    return {**shown, "confusion": {name: table.tolist() for name, table in reader.confusion.items()}}
 
 
 def _curves(diagnosis: Diagnosis) -> dict[str, dict[str, list[float]]]:

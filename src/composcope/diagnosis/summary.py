@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from composcope.diagnosis.diagnosis import Diagnosis
+from composcope.diagnosis.reader_text import COLUMNS, misreadings, reader_headline, reader_notes, reader_rows
 from composcope.diagnosis.tables import Table, layer_table, tables
 from composcope.display import aligned, block, folded, line, percent, table
 from composcope.verdict import KINDS, NOT_LEARNED, Verdict
+from composcope.verdict.by_readers import CANNOT_TELL
 
 MAX_LISTED = 3
 # Kinds in which the images show true combinations, so that one can say which factors are wrong.
@@ -17,6 +19,8 @@ def headline(verdict: Verdict) -> str:
     """What the decoder does, with the factors that fail: "mixes up factors; shape is mostly wrong"."""
     if verdict.kind == NOT_LEARNED:
         return "has not learned what it saw, so nothing can be said about composition"
+    if verdict.kind == CANNOT_TELL:
+        return reader_headline(verdict)
     if verdict.kind == "adds" and 2 * sum(verdict.seen_shares.get(name, 0.0) for name in ADDING) > 1:
         return "adds, on seen images as well: it draws what each factor does by itself, everywhere"
     failing = verdict.failing if verdict.kind in NAMING_FACTORS else []
@@ -119,12 +123,21 @@ def _verdict(diagnosis: Diagnosis) -> list[str]:
 
 def _factors(diagnosis: Diagnosis) -> list[str]:
     rows = factor_rows(diagnosis)
+    if diagnosis.verdict is not None and diagnosis.verdict.reader is not None:
+        return _read_factors(diagnosis.verdict)
     if not rows or diagnosis.verdict is None:
         return []
     lines = aligned([["factor is right", "held-out", "within one step", "seen"], *map(list, rows)])
     lines += [f"  {line}" for line in confusions(diagnosis.verdict)]
     broken = broken_pairs(diagnosis.verdict)
     return [*lines, f"  breaks at: {', '.join(broken)}"] if broken else lines
+
+
+def _read_factors(verdict: Verdict) -> list[str]:
+    """The same where readers tell the factors, and what they rest on."""
+    lines = aligned([COLUMNS, *reader_rows(verdict)])
+    lines += [f"  {line}" for line in (*confusions(verdict), *misreadings(verdict))]
+    return [*lines, "", "readers", *(f"  {line}" for line in reader_notes(verdict))]
 
 
 def scope(diagnosis: Diagnosis) -> str:
@@ -171,7 +184,10 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
             line(f"held-out images: {shares_text({kind: s for kind, s in verdict.shares.items() if s})}"),
             line(f"seen images: {shares_text({kind: s for kind, s in verdict.seen_shares.items() if s})}"),
             *parts,
-            table(["factor is right", "held-out", "within one step", "seen"], factor_rows(diagnosis) or []),
+            table(COLUMNS, reader_rows(verdict))
+            if verdict.reader is not None
+            else table(["factor is right", "held-out", "within one step", "seen"], factor_rows(diagnosis) or []),
+            *map(line, reader_notes(verdict) if verdict.reader is not None else []),
         ]
     parts += [folded(group.title, _table(group)) for group in tables(diagnosis)]
     if diagnosis.layers:

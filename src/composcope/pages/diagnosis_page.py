@@ -18,6 +18,7 @@ from composcope.forecasts import Forecast
 from composcope.pages.charts import Chart, Line, chart
 from composcope.pages.maps import diagnosis_maps, kernel_points, sliced
 from composcope.pages.page import render, write_page
+from composcope.pages.reader_page import reader_part
 from composcope.runs.spec import Spec
 from composcope.tasks.base import Images
 from composcope.verdict import KINDS
@@ -84,6 +85,9 @@ def write_diagnosis_page(
     forecast: Forecast | None = None,
 ) -> Path:
     """Write the page of one decoder; `forecast`: what was to be expected before training, beside what happened."""
+    if diagnosis.verdict is not None and diagnosis.verdict.reader is not None:
+        part = reader_part(diagnosis)
+        return write_page(render("reader.html", title=title, part=part, version=__version__), path)
     settings = spec.to_toml() if spec is not None else ""
     samples = diagnosis.samples
     part = diagnosis_part(diagnosis, None if forecast is None else forecast.numbers())

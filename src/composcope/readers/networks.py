@@ -1,7 +1,8 @@
 """The network of every reader, how it is trained, and what is done to images so that defects do not confuse it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean as mean
 from typing import Self
 
 import torch
@@ -17,15 +18,17 @@ MAX_SIDE = 64
 # A network ends with maps of at most this side, so that it can still tell where something is.
 LAST_SIDE = 7
 CHUNK = 256  # images at a time
-BATCH, RATE = 64, 2e-3
-# Training stops once the augmented batches of the last steps are classified this well; then the rate falls.
-ENOUGH, RECENT, LAST_STEPS = 0.985, 30, 40
+BATCH, RATE = 64, 5e-3
+# Training stops once the augmented batches of the last steps are classified this well, or no better than those of as
+# many steps before; then the rate falls.
+ENOUGH, RECENT, LAST_STEPS = 0.985, 30, 60
+PATIENCE, LEAST_GAIN = 150, 0.005
 MAX_STEPS = 1200
 STANDARD_STEPS = 250  # what is expected before anything is known, for the time left
 
 # What happens to every training image. Generators blur, add noise and fade; their images must be readable all the same.
 MAX_BLUR = 0.07  # standard deviation, as a share of the image's side
-MAX_NOISE = 0.2
+MAX_NOISE = 0.15
 CONTRAST, BRIGHTNESS, CHANNELS = (0.6, 1.25), 0.1, 0.1
 
 OnStep = Callable[[int, int], None]
@@ -67,7 +70,10 @@ def blurred(images: Images, sigma: float) -> Images:
 
 
 def augmented(images: Images, rng: torch.Generator) -> Images:
-    """Half of the images blurred, half noisy, all with other contrast, brightness and slightly other channels."""
+    """Images with other contrast, brightness and slightly other channels, half of them blurred, half noisy.
+
+    A third stay as they are: readers must be at their best on images without defects.
+    """
     count, channels, height, width = images.shape
     low, high = CONTRAST
     gain = low + (high - low) * torch.rand(count, 1, 1, 1, generator=rng)
@@ -81,7 +87,15 @@ def augmented(images: Images, rng: torch.Generator) -> Images:
         changed[some] = blurred(changed[some], sigma)
     noisy = torch.rand(count, 1, 1, 1, generator=rng) < 0.5
     spread = MAX_NOISE * torch.rand(count, 1, 1, 1, generator=rng) * noisy
-    return changed + spread * torch.randn(changed.shape, generator=rng)
+    changed = changed + spread * torch.randn(changed.shape, generator=rng)
+    return torch.where(torch.rand(count, 1, 1, 1, generator=rng) < 1 / 3, images, changed)
+
+
+def fineness(images: Images) -> Float[Tensor, "n"]:
+    """How much neighbouring pixels differ, relative to how much all pixels do: low if blurred, high if noisy."""
+    across = (images[..., 1:] - images[..., :-1]).square().mean((1, 2, 3))
+    down = (images[..., 1:, :] - images[..., :-1, :]).square().mean((1, 2, 3))
+    return ((across + down) / images.var((1, 2, 3)).clamp(min=1e-6)).clamp(min=1e-9).log()
 
 
 class Network(nn.Module):
@@ -97,6 +111,8 @@ class Network(nn.Module):
             blocks.append(nn.MaxPool2d(2, ceil_mode=True))
             channels, maps = maps, min(64, 2 * maps)
             height, width = -(-height // 2), -(-width // 2)
+        blocks += [nn.Conv2d(channels, maps, 3, padding=1), nn.BatchNorm2d(maps), nn.ReLU()]
+        channels = maps
         self.maps = nn.Sequential(*blocks)
         self.head = nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, 64), nn.ReLU())
         self.scores = nn.Linear(64, classes)
@@ -129,7 +145,17 @@ def train_network(
         optimizer.step(RATE if len(right) < last - LAST_STEPS else RATE / 10)
         right.append((scores.argmax(1) == target).float().mean().item())
         done = len(right)
-        if last == MAX_STEPS and done >= 2 * RECENT and sum(right[-RECENT:]) / RECENT >= ENOUGH:
+        if last == MAX_STEPS and _enough(right):
             last = min(MAX_STEPS, done + LAST_STEPS)
         on_step(done, last if last < MAX_STEPS else max(STANDARD_STEPS, min(2 * done, MAX_STEPS)))
     return network.eval()
+
+
+def _enough(right: Sequence[float]) -> bool:
+    """Whether the shares of each step's batch that were right have stopped rising, or are high."""
+    if len(right) < 2 * RECENT:
+        return False
+    if mean(right[-RECENT:]) >= ENOUGH:
+        return True
+    before = right[-2 * PATIENCE : -PATIENCE]
+    return len(before) == PATIENCE and mean(right[-PATIENCE:]) - mean(before) < LEAST_GAIN

@@ -41,14 +41,20 @@ def read_task(path: Path) -> tuple[Task, Holdout, Encoding]:
     return spec.task, spec.holdout, spec.encoding
 
 
-def load_decoder(source: str, weights: Path | None = None) -> Decode:
-    """The module or function that `path/file.py:function` returns, with weights from a file. Only run trusted files."""
+def made_by(source: str) -> Any:
+    """What the function of `path/file.py:function` returns. Only run trusted files."""
     path, _, name = source.rpartition(":")
     make = getattr(load_plugin(path), name, None)
     if not callable(make):
         raise BadInput(f"{source!r}: {path} has no function {name!r} that makes a module")
     with importing_from(Path(path).resolve()):
-        module: Decode = make()
+        return make()
+
+
+def load_decoder(source: str, weights: Path | None = None) -> Decode:
+    """The module or function that `path/file.py:function` returns, with weights from a file. Only run trusted files."""
+    name = source.rpartition(":")[2]
+    module: Decode = made_by(source)
     if isinstance(module, Tensor) or not callable(module):
         raise BadInput(f"{source!r}: {name}() returns {type(module).__name__}, not a torch.nn.Module or a function")
     if weights is not None:

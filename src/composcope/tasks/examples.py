@@ -12,6 +12,7 @@ from torch import Tensor
 from composcope.components import nearest
 from composcope.errors import BadInput
 from composcope.factors import Factor, Latents, combination_numbers
+from composcope.files import sha256
 from composcope.tasks.base import Images, Task
 from composcope.tasks.columns import Columns, Frame, latents_of
 from composcope.tasks.folders import read_folder
@@ -137,6 +138,11 @@ class Examples(Task):
     def present(self) -> Bool[Tensor, "combinations"]:
         """Which rows of `grid()` have images."""
         return self.combination.bincount(minlength=len(self.grid())) > 0
+
+    @property
+    def checksum(self) -> str:
+        """Of the images and their labels."""
+        return sha256(self.index.numpy().tobytes() + self.images.contiguous().numpy().tobytes())
 
     def names(self, latents: Latents) -> list[dict[str, str | float]]:
         """Each combination as a dict of names, or numbers where a factor has no names: to make conditions from.

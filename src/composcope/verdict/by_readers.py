@@ -52,7 +52,6 @@ class Tested:
     rests_on: str
     by_combination: bool
     widened: float
-    real_copies: float
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,14 @@ def verdict_by_readers(
     tested: Tested,
     factors: Sequence[Factor],
     pictures: Pictures,
-    combinations: int,
+    mask: Bool[Tensor, "combinations"],
+    examples: str,
     seed: int,
 ) -> Verdict:
     """Shares corrected by the readers' mistakes on real images, and the kind of what most held-out images are.
 
-    - `heldout`: its groups are numbers among the held-out combinations, of which there are `combinations`.
+    - `heldout`: its groups are numbers among the held-out combinations. `mask`: which combinations of the grid these
+      are; `examples`: a checksum of the real images.
     """
     accuracy = _accuracy(tested.readings, factors)
     weak = {
@@ -118,9 +119,10 @@ def verdict_by_readers(
         rejected=(tested.readings.likeness != REAL).float().mean().item(),
         copies=heldout.copies.float().mean().item(),
         seen_copies=0.0 if seen is None else seen.copies.float().mean().item(),
-        real_copies=tested.real_copies,
         combinations=len(heldout.readings.group.unique()),
         samples=len(heldout.readings.group) // len(heldout.readings.group.unique()),
+        heldout=mask,
+        examples=examples,
         latents=pictures.latents,
         drawn=pictures.images,
         classes=tuple(tuple(classes[row] for row in rows) for rows in pictures.rows.tolist()),
@@ -129,7 +131,7 @@ def verdict_by_readers(
         kind=kind,
         score=made.joint.share if learned else None,
         shares=by_class,
-        classes=_by_combination(classes, heldout.readings.group, combinations),
+        classes=_by_combination(classes, heldout.readings.group, int(mask.sum())),
         residuals={},
         without_dictionary=0,
         interval=made.joint.interval if learned else None,

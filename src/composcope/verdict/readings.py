@@ -182,9 +182,10 @@ class Calibration:
     - `seen_score`, `seen_interval`: the joint share among the generator's own seen images, a control that corrects
       nothing; None if no seen image was drawn.
     - `rejected`: the share of real images that are called unlike real ones, as a few must be.
-    - `copies`, `seen_copies`, `real_copies`: the share of images that are copies of one training image: held-out ones,
-      seen ones, and real ones that are not in the training data.
+    - `copies`, `seen_copies`: the share of held-out and of seen images that are nearer to a real image of a seen
+      combination than 99 % of real images are to each other: copies. About 1 % is what new images have.
     - `combinations`, `samples`: how many held-out combinations were drawn, and how many images of each.
+    - `heldout`: which of the grid's combinations are held out; `examples`: a checksum of the real images and labels.
     - `latents`, `drawn`, `classes`: some held-out combinations, a few images of each, and the class of each image.
     """
 
@@ -202,9 +203,10 @@ class Calibration:
     rejected: float
     copies: float
     seen_copies: float
-    real_copies: float
     combinations: int
     samples: int
+    heldout: Bool[Tensor, "combinations"]
+    examples: str
     latents: Float[Tensor, "shown factors"]
     drawn: Float[Tensor, "shown few channels height width"]
     classes: tuple[tuple[str, ...], ...]
