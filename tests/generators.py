@@ -35,7 +35,9 @@ def render(index, rng=None):
         canvas[row, :, below[row] : below[row] + 14, left : left + 14] = stroke[row]
     colour = torch.tensor(list(TINTS.values()))[index[:, 1]][:, :, None, None] * uniform(0.75, 1.0, 1, 1, 1)
     background = uniform(0.0, 0.25, 1, 1, 1).expand(-1, 3, HEIGHT, WIDTH)
-    return (background + canvas * (colour - background) + 0.01 * torch.randn(count, 3, HEIGHT, WIDTH, generator=rng)).clamp(0, 1)
+    return (
+        background + canvas * (colour - background) + 0.01 * torch.randn(count, 3, HEIGHT, WIDTH, generator=rng)
+    ).clamp(0, 1)
 
 
 def held(index):

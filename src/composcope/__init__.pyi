@@ -40,6 +40,7 @@ from .penalties.base import Batch, Penalty, TrainingData
 from .penalties.consistency import Consistency
 from .penalties.embeddings import Entropy, Variance
 from .penalties.interaction import Interaction
+from .readers import Readers, train_readers
 from .runs.pipeline import run
 from .runs.run import Result, Run
 from .runs.spec import LeakedImages, NotComposition, Spec
@@ -124,6 +125,7 @@ __all__ = [
     "Preset",
     "Product",
     "Rate",
+    "Readers",
     "Reproduction",
     "Resources",
     "Result",
@@ -169,6 +171,7 @@ __all__ = [
     "split",
     "studies",
     "train",
+    "train_readers",
     "write_diagnosis_page",
 ]
 

@@ -98,7 +98,9 @@ def diagnose(
 
             chosen = {"inputs": inputs, "pick": _entry(pick), "device": device}
             if spec or weights:
-                raise BadInput("--spec and --weights describe a decoder with true images; with --examples leave them out")
+                raise BadInput(
+                    "--spec and --weights describe a decoder with true images; with --examples leave them out"
+                )
             diagnosis = diagnose_with_examples(
                 decoder, examples, labels, holdout or [], reader, n_samples, chosen, advance
             )
@@ -110,12 +112,12 @@ def diagnose(
                 raise BadInput(f"{decoder}: name the function that returns the module, as in {decoder}:make_decoder")
             if spec is None:
                 raise BadInput(f"{decoder}: --spec is needed, a TOML file with [task], [holdout] and [encoding]")
-            task, holdout, encoding = read_task(spec)
+            task, region, encoding = read_task(spec)
             module = load_decoder(decoder, weights)
             diagnosis = diagnose_module(
                 module,
                 task,
-                holdout,
+                region,
                 encoding,
                 inputs=inputs,
                 pick=_entry(pick),

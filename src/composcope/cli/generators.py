@@ -7,7 +7,7 @@ from typing import Any
 from composcope.diagnosis import Diagnosis
 from composcope.encodings import OneHot
 from composcope.errors import BadInput
-from composcope.holdouts import GivenHoldout, Orthotope, Union
+from composcope.holdouts import GivenHoldout, Orthotope
 from composcope.runs.diagnose_runs import made_by
 from composcope.tasks.examples import Examples
 
@@ -25,8 +25,8 @@ def diagnose_with_examples(
     """The diagnosis of `path/file.py:function`, which returns the generator, or the generator and its encoding.
 
     - `labels`: by default `labels.csv` in the folder of examples.
-    - `holdout`: blocks such as "digit=1,4 tint=red", all of which are held out; or one `path/file.py:function` that
-      returns what `diagnose` takes.
+    - `holdout`: blocks such as "digit=1,4 tint=red" or "x=0..2", all of which are held out; or one
+      `path/file.py:function` that returns what `diagnose` takes.
     """
     from composcope.diagnosis import diagnose
 
@@ -52,26 +52,25 @@ def diagnose_with_examples(
 def read_holdout(texts: Sequence[str]) -> GivenHoldout:
     """Blocks of values, or what a function returns.
 
-    >>> read_holdout(["digit=1,4 tint=red"])
-    Orthotope(block={'digit': (1.0, 4.0), 'tint': ('red',)})
+    >>> read_holdout(["digit=1,4 tint=red", "x=0..2"]).blocks
+    ({'digit': (1.0, 4.0), 'tint': ('red',)}, {'x': ('0..2',)})
     """
     if len(texts) == 1 and ".py:" in texts[0]:
         holdout: GivenHoldout = made_by(texts[0])
         return holdout
-    blocks = [_block(text) for text in texts]
-    return blocks[0] if len(blocks) == 1 else Union(tuple(blocks))
+    return Orthotope(tuple(map(_block, texts)))
 
 
-def _block(text: str) -> Orthotope:
+def _block(text: str) -> dict[str, tuple[float | str, ...]]:
     block: dict[str, tuple[float | str, ...]] = {}
     for part in text.split():
-        name, sign, values = part.partition("=")
-        if not sign or not name or not values or name in block:
+        name, _, values = part.partition("=")
+        if not name or not values or name in block:
             raise BadInput(f'--holdout {text!r}: write factor=value,value for each factor, as in "digit=1,4 tint=red"')
         block[name] = tuple(map(_value, values.split(",")))
     if not block:
         raise BadInput("--holdout is empty")
-    return Orthotope(block)
+    return block
 
 
 def _value(text: str) -> float | str:

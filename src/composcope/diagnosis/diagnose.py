@@ -43,7 +43,7 @@ from composcope.factors import Factor
 from composcope.holdouts import GivenHoldout
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_sizes
-from composcope.readers import GivenReader
+from composcope.readers import GivenReader, Readers
 from composcope.tasks.base import Task
 from composcope.tasks.examples import Examples
 from composcope.verdict.references import rendered
@@ -69,7 +69,7 @@ def diagnose(
     on_progress: OnProgress | None = None,
     draws: int = 1,
     only: Literal["verdict"] | None = None,
-    reader: GivenReader | None = None,
+    reader: GivenReader | Readers | None = None,
     n_samples: int = 32,
 ) -> Diagnosis:
     """Measure a decoder over the task's grid, part of which was held out.
@@ -94,10 +94,12 @@ def diagnose(
     - `only`: "verdict" leaves out everything but the verdict and the errors, in little more than the images' time.
 
     Where the task is `Examples`, there is no true image to compare with. Then `n_samples` images of each combination
-    are drawn, and readers say which values they show: small networks trained on the examples, or the given `reader`
-    (images -> for each factor the scores of its values, as a dict or in the factors' order). The encoding may return
-    any conditions, such as a list of strings. Layers are not measured; of the other arguments `inputs`, `pick`,
+    are drawn, and readers say which values they show: small networks trained on the examples. The encoding may return
+    any conditions, such as a list of strings. Layers are not measured. Of the other arguments `inputs`, `pick`,
     `device`, `seed` and `on_progress` apply, the last with seconds gone and expected.
+
+    - `reader`: readers from `train_readers`, or your own classifier: images -> for each factor the scores of its
+      values, as a dict or in the factors' order.
 
     >>> import composcope as cs
     >>> task = cs.BumpTask(8)

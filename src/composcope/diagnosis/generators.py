@@ -1,8 +1,7 @@
 """The diagnosis of a generator without one true image per combination: readers are trained, images drawn and read."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Bool, Int
@@ -15,54 +14,19 @@ from composcope.diagnosis.errors import Errors
 from composcope.diagnosis.points import Notes
 from composcope.diagnosis.sampler import BATCH, Sampler
 from composcope.diagnosis.structure import no_kernels
-from composcope.display import counted
 from composcope.errors import BadInput
 from composcope.holdouts import GivenHoldout, certify, split
-from composcope.readers import GivenReader, Likeness, OwnReader, train_likeness
-from composcope.readers.testing import ReadersTested, tested_own, tested_readers
+from composcope.readers.clock import Clock, OnProgress
+from composcope.readers.factor_readers import GivenReader
+from composcope.readers.ready import Readers, ready
 from composcope.tasks.base import Images
 from composcope.tasks.examples import Examples
-from composcope.verdict.by_readers import Drawn, Pictures, Tested, verdict_by_readers
-from composcope.verdict.readings import REAL, Readings
+from composcope.verdict.by_readers import Drawn, Pictures, verdict_by_readers
+from composcope.verdict.readings import Readings
 
-OnProgress = Callable[[int, int], None]
 # Combinations drawn, at most: of a larger hole some at random. Seen ones are a control and need not be as many.
 MAX_HELDOUT, MAX_SEEN = 400, 64
 SHOWN, FEW = 6, 4  # held-out combinations that are shown, and images of each
-
-
-class Clock:
-    """Progress in seconds: those gone, and those that the parts not yet done are expected to take.
-
-    Training readers and drawing images take different times, so their steps cannot be added; their seconds can.
-    """
-
-    def __init__(self, report: OnProgress | None) -> None:
-        self.report, self.start = report, time.monotonic()
-        self.parts: dict[str, tuple[float, float, float]] = {}  # seconds, done, expected
-
-    def expect(self, part: str, seconds: float) -> None:
-        """A part that has not begun."""
-        self.parts[part] = (seconds, 0.0, 1.0)
-
-    def part(self, name: str) -> Callable[[int, int], None]:
-        """To be called with the steps done and expected of this part."""
-        begin = time.monotonic()
-
-        def step(done: int, expected: int) -> None:
-            self.parts[name] = (time.monotonic() - begin, done, expected)
-            self.tell()
-
-        return step
-
-    def tell(self) -> None:
-        if self.report is None:
-            return
-        left = 0.0
-        for seconds, done, expected in self.parts.values():
-            left += seconds if not done else seconds / done * max(0.0, expected - done)
-        gone = time.monotonic() - self.start
-        self.report(round(gone), max(1, round(gone + left)))
 
 
 @dataclass(frozen=True)
@@ -87,7 +51,7 @@ def diagnose_generator(
     *,
     inputs: Inputs = "code",
     pick: Pick = None,
-    reader: GivenReader | None = None,
+    reader: GivenReader | Readers | None = None,
     n_samples: int = 32,
     device: str | torch.device | None = None,
     seed: int = 0,
@@ -115,7 +79,9 @@ def diagnose_generator(
         n_samples,
     )
     if len(plan.heldout) < int(mask.sum()):
-        notes["verdict.points"] = f"{len(plan.heldout)} of the {int(mask.sum())} held-out combinations, chosen at random"
+        notes["verdict.points"] = (
+            f"{len(plan.heldout)} of the {int(mask.sum())} held-out combinations, chosen at random"
+        )
     begin = time.monotonic()
     first = sampler.draw(parts.latents[plan.rows[:BATCH]], seed)
     if n_samples > 1 and _repeats(first, plan.rows[:BATCH]):
@@ -124,14 +90,14 @@ def diagnose_generator(
         first = sampler.draw(parts.latents[plan.rows[:BATCH]], seed)
     batches = -(-len(plan.rows) // BATCH)
     clock.expect("drawing", (time.monotonic() - begin) * (batches - 1))
-    readers = _readers(task, mask, reader, seed, clock)
-    likeness, tested = _likeness(task, mask, readers, seed, clock)
-    drawn, pictures = _drawn(sampler, plan, first, readers, likeness, task, seed, clock)
+    readers = reader if isinstance(reader, Readers) else ready(task, mask, reader, seed, clock)
+    readers.check(task, mask)
+    drawn, pictures = _drawn(sampler, plan, first, readers, task, seed, clock)
     heldout_count = len(plan.heldout) * plan.samples
     number = mask.cumsum(0) - 1  # of a combination among the held-out ones
     held = _rows(drawn, torch.arange(heldout_count), number)
     seen = _rows(drawn, torch.arange(heldout_count, len(plan.rows)), torch.arange(len(mask)))
-    verdict = verdict_by_readers(held, seen, tested, task.factors, pictures, mask, task.checksum, seed)
+    verdict = verdict_by_readers(held, seen, readers.tested, task.factors, pictures, mask, readers.examples, seed)
     return Diagnosis(
         factors=tuple(factor.name for factor in task.factors),
         sizes=task.sizes,
@@ -158,39 +124,11 @@ def _repeats(images: Images, rows: Int[Tensor, "n"]) -> bool:
     return all(bool((images[rows == row] == images[rows == row][:1]).all()) for row in rows.unique().tolist())
 
 
-def _readers(task: Examples, mask: Tensor, reader: GivenReader | None, seed: int, clock: Clock) -> ReadersTested:
-    if reader is not None:
-        return tested_own(OwnReader(reader, task.factors), task, mask)
-    return tested_readers(task, mask, seed, clock.part("readers"))
-
-
-def _likeness(
-    task: Examples, mask: Tensor, readers: ReadersTested, seed: int, clock: Clock
-) -> tuple[Likeness, Tested]:
-    """The network that knows real images, and the readers' test with those of the test that it takes for real."""
-    in_hole = mask[task.combination]
-    fresh = ~readers.trained & ~in_hole
-    if int(fresh.sum()) < 2:
-        fresh = ~in_hole
-    likeness = train_likeness(
-        task.images[readers.trained],
-        task.index[readers.trained],
-        task.images[~in_hole],
-        task.images[fresh],
-        seed,
-        clock.part("likeness"),
-    )
-    kinds, _ = likeness(task.images[readers.rows])
-    readings = Readings(task.index[readers.rows], readers.read, kinds, task.combination[readers.rows])
-    return likeness, Tested(readings, readers.rests_on, readers.by_combination, readers.widened)
-
-
 def _drawn(
     sampler: Sampler,
     plan: Plan,
     first: Images,
-    readers: ReadersTested,
-    likeness: Likeness,
+    readers: Readers,
     task: Examples,
     seed: int,
     clock: Clock,
@@ -207,7 +145,7 @@ def _drawn(
     for number, some in enumerate(rows.split(BATCH)):
         images = first if number == 0 else sampler.draw(plan.latents[some], seed + number)
         read.append(readers.reader(images))
-        kind, copy = likeness(images)
+        kind, copy = readers.likeness(images)
         kinds.append(kind)
         copies.append(copy)
         for offset in range(len(images)):
@@ -224,10 +162,8 @@ def _drawn(
     return Drawn(readings, torch.cat(copies)), pictures
 
 
-def _rows(drawn: Drawn, rows: Int[Tensor, "rows"], number: Int[Tensor, "combinations"]) -> Drawn | None:
-    """Some of the images, their groups numbered so; None if there are none."""
-    if not len(rows):
-        return None
+def _rows(drawn: Drawn, rows: Int[Tensor, "rows"], number: Int[Tensor, "combinations"]) -> Drawn:
+    """Some of the images, their groups numbered so."""
     readings = drawn.readings.rows(rows)
     grouped = Readings(readings.true, readings.read, readings.likeness, number[readings.group])
     return Drawn(grouped, drawn.copies[rows])
@@ -235,4 +171,5 @@ def _rows(drawn: Drawn, rows: Int[Tensor, "rows"], number: Int[Tensor, "combinat
 
 def _no_errors() -> Errors:
     """The report where there is no true image to be far from."""
-    return Errors(torch.zeros(0), {}, *[None] * 12, by_distance={})
+    none = dict.fromkeys([item.name for item in fields(Errors)])
+    return Errors(**{**none, "map": torch.zeros(0), "maps": {}, "by_distance": {}})  # type: ignore[arg-type]

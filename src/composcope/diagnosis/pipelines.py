@@ -14,10 +14,10 @@ from composcope.tasks.base import Images
 def from_pipeline(pipeline: Callable[..., Any], **settings: Any) -> Callable[[Any], Images]:
     """The pipeline as a generator for `diagnose`: conditions -> images (n, channels, height, width) in 0..1.
 
-    - `pipeline`: called with the conditions as keywords, a `torch.Generator` as `generator`, `output_type="np"`, and the
-      settings; it returns images, or an object with them as `images`. That is the protocol of `diffusers`.
-    - `settings`: such as `num_inference_steps=20`, `guidance_scale=4.0`; also `generator=None` or `output_type="pil"` for
-      a pipeline that takes none or another.
+    - `pipeline`: called with the conditions as keywords, a `torch.Generator` as `generator`, `output_type="np"`, and
+      the settings; it returns images, or an object with them as `images`. That is the protocol of `diffusers`.
+    - `settings`: such as `num_inference_steps=20`, `guidance_scale=4.0`; also `generator=None` or `output_type="pil"`
+      for a pipeline that takes none or another.
 
     The encoding returns the keywords as a dict, or a list of texts, which becomes `prompt`:
 
@@ -49,6 +49,8 @@ def _images(made: Any) -> Images:
     if isinstance(made, Tensor):
         return made.float()
     if not isinstance(made, np.ndarray) or made.ndim not in (3, 4):
-        raise BadInput(f"the pipeline returns {type(made).__name__}; images are needed, as arrays, tensors or PIL images")
+        raise BadInput(
+            f"the pipeline returns {type(made).__name__}; images are needed, as arrays, tensors or PIL images"
+        )
     pixels = torch.from_numpy(np.ascontiguousarray(made)).float()
     return pixels[:, None] if pixels.ndim == 3 else pixels.permute(0, 3, 1, 2)

@@ -51,11 +51,11 @@ def reader_notes(verdict: Verdict) -> list[str]:
     lines = [
         f"Read in {reader.samples} images of each of {reader.combinations} held-out combinations.",
         f"The readers were tested on {reader.rests_on}.",
-        f"They read {percent(reader.joint)} of these right in all factors, and take {percent(reader.rejected)} for unreal.",
+        f"They read {percent(reader.joint)} of these right in all factors, "
+        f"and {percent(reader.rejected)} seem unreal to them.",
     ]
-    if reader.seen_score is not None:
-        control = rate(reader.seen_score, reader.seen_interval)
-        lines.append(f"Control: of the generator's own images of seen combinations, {control} are right.")
+    control = rate(reader.seen_score, reader.seen_interval)
+    lines.append(f"Control: of the generator's own images of seen combinations, {control} are right.")
     for share, which in ((reader.copies, "held-out"), (reader.seen_copies, "seen")):
         if share > MANY_COPIES:
             lines.append(f"{percent(share)} of the {which} images are copies of a training image.")
@@ -75,7 +75,9 @@ def misreadings(verdict: Verdict) -> list[str]:
             true, read = divmod(cell, len(table))
             if wrong[true, read] > 0.05:
                 share = percent(wrong[true, read].item())
-                lines.append(f"{name}: real {verdict.label(name, true)} is read as {verdict.label(name, read)} in {share}")
+                lines.append(
+                    f"{name}: real {verdict.label(name, true)} is read as {verdict.label(name, read)} in {share}"
+                )
     return lines
 
 

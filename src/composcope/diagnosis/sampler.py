@@ -55,7 +55,7 @@ class Sampler:
             raise BadInput(f"{broken} of {len(images)} images of the generator have pixels that are not finite")
         return images
 
-    def _called(self, latents: Latents) -> Images:
+    def _called(self, latents: Latents) -> Tensor:
         if isinstance(self.encoding, Encoding):
             codes, layout = encoded(self.encoding, latents, self.task.factors, self.inputs)
             made = layout.call(self.generator, codes.to(self.device))

@@ -1,4 +1,4 @@
-"""The page of a generator whose factors were read: the verdict, the factors, what it draws, what the readers confuse."""
+"""The page of a generator whose factors were read: the verdict, its images, and what the readers confuse."""
 
 import base64
 import io
@@ -31,7 +31,9 @@ def reader_part(diagnosis: Diagnosis) -> dict[str, Any]:
     if verdict is None or verdict.reader is None:
         raise ValueError("the page of readers needs a verdict by readers")
     return {
-        "headline": f"It {headline(verdict)}." if not verdict.kind.startswith("cannot") else f"One {headline(verdict)}.",
+        "headline": f"It {headline(verdict)}."
+        if not verdict.kind.startswith("cannot")
+        else f"One {headline(verdict)}.",
         "score": score_text(verdict),
         "scope": scope(diagnosis),
         "shares": reader_shares(verdict.shares),

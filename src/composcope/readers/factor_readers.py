@@ -1,7 +1,7 @@
 """One reader per factor: trained by us on real images, or the user's own classifier."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +18,8 @@ GivenReader = nn.Module | Callable[..., Any]
 """Images -> for each factor the scores of its values (n, values), or the value's position (n,)."""
 
 
-class Reading(Protocol):
-    """Images -> the position of the value that each factor has in them."""
-
-    def __call__(self, images: Images) -> Int[Tensor, "n factors"]: ...
+Reading = Callable[[Images], Int[Tensor, "n factors"]]
+"""Images -> the position of the value that each factor has in them."""
 
 
 class FactorReaders:
@@ -58,7 +56,7 @@ def competing(index: Int[Tensor, "n factors"], sizes: Sequence[int]) -> list[Boo
     return masks
 
 
-def train_readers(
+def train_each(
     images: Images, index: Int[Tensor, "n factors"], factors: Sequence[Factor], seed: int, on_step: OnStep
 ) -> FactorReaders:
     """A network per factor, each combination as often as any other, however many images it has.
@@ -144,7 +142,7 @@ class OwnReader:
         if scores.shape == (count, factor.size) and not (scores.isnan()).any():
             return scores.argmax(1)
         positions = scores.shape == (count,) and not scores.is_floating_point()
-        if positions and 0 <= int(scores.min()) and int(scores.max()) < factor.size:
+        if positions and int(scores.min()) >= 0 and int(scores.max()) < factor.size:
             return scores.long()
         raise BadInput(
             f"reader: {factor.name} has {factor.size} values ({factor.describe()}); for {count} images it needs scores "

@@ -4,7 +4,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from composcope.readers.networks import BATCH, CHUNK, Network, OnStep, Scale, augmented, blurred, fineness, train_network
+from composcope.readers.networks import (
+    BATCH,
+    CHUNK,
+    Network,
+    OnStep,
+    Scale,
+    augmented,
+    blurred,
+    fineness,
+    train_network,
+)
 from composcope.tasks.base import Images
 
 REAL, BLANK, NOISE, SUPERPOSED = range(4)
@@ -26,12 +36,19 @@ SAME = 1e-5  # cosines nearer to 1 are those of an image with itself
 class Likeness:
     """A network that tells real images from what is none, and distances to real images in the space of its features.
 
-    - `thresholds`: of the score of "real" over the best of the others, below which an image is not real. What is blurred
-      or noisy is compared with real images that are as blurred or noisy: one for each range of `fineness`.
+    - `thresholds`: of the score of "real" over the best of the others, below which an image is not real. One for each
+      range of `fineness`: what is blurred or noisy is compared with real images that are as blurred or noisy.
     - `close`, `far`: distances to the nearest image below which one is a copy, above which it is unlike all.
     """
 
-    def __init__(self, network: Network, scale: Scale, seen: Images, fresh: Images, rng: torch.Generator) -> None:
+    def __init__(
+        self,
+        network: Network,
+        scale: Scale,
+        seen: Float[Tensor, "seen channels height width"],
+        fresh: Float[Tensor, "fresh channels height width"],
+        rng: torch.Generator,
+    ) -> None:
         """- `seen`: real images that the generator may have been trained on; `fresh`: real ones new to the network."""
         self.network, self.scale = network, scale
         self.seen = self._features(seen[torch.randperm(len(seen), generator=rng)[:MAX_COMPARED]])
@@ -56,7 +73,7 @@ class Likeness:
             copies.append(nearest < self.close)
         return torch.cat(kinds), torch.cat(copies)
 
-    def _limits(self, real: Images) -> tuple[Float[Tensor, "ranges-1"], Float[Tensor, "ranges"]]:
+    def _limits(self, real: Images) -> tuple[Float[Tensor, "edges"], Float[Tensor, "ranges"]]:
         """The edges between ranges of fineness, and the threshold in each."""
         fine, margins = fineness(real), self._margins(real)
         ranges = max(1, min(RANGES, len(real) // 50))
@@ -94,12 +111,15 @@ class Likeness:
 def train_likeness(
     images: Images,
     index: Int[Tensor, "n factors"],
-    seen: Images,
-    fresh: Images,
+    seen: Float[Tensor, "seen channels height width"],
+    fresh: Float[Tensor, "fresh channels height width"],
     seed: int,
     on_step: OnStep,
 ) -> Likeness:
-    """- `images`: real ones to train on, with the positions of their factors' values; `seen`, `fresh`: see `Likeness`."""
+    """The network and its thresholds.
+
+    - `images`: real ones to train on; `index`: the positions of their factors' values. `seen`, `fresh`: see `Likeness`.
+    """
     scale = Scale.of(images)
     scaled = torch.cat([scale(some) for some in images.split(CHUNK)])
     # Blank images and noise are easily told from real ones; superpositions are not.
@@ -141,7 +161,7 @@ def blanks(images: Images, rng: torch.Generator) -> Images:
 
 def noise(images: Images, rng: torch.Generator) -> Images:
     """As many images of noise: white, coarse, or a real image's pixels or its rows in another order."""
-    count, channels, height, width = images.shape
+    count, _, height, width = images.shape
     white = 0.5 + (0.15 + 0.35 * torch.rand(count, 1, 1, 1, generator=rng)) * torch.randn(images.shape, generator=rng)
     coarse = blurred(torch.rand(images.shape, generator=rng), 1.0) if min(height, width) >= 4 else white
     coarse = (coarse - 0.5) * (2 + 2 * torch.rand(count, 1, 1, 1, generator=rng)) + images.mean((2, 3), keepdim=True)
@@ -151,7 +171,9 @@ def noise(images: Images, rng: torch.Generator) -> Images:
     return kinds[torch.randint(4, (count,), generator=rng), torch.arange(count)]
 
 
-def superpositions(images: Images, index: Int[Tensor, "n factors"], count: int, rng: torch.Generator) -> Images:
+def superpositions(
+    images: Images, index: Int[Tensor, "n factors"], count: int, rng: torch.Generator
+) -> Float[Tensor, "count channels height width"]:
     """Means, sums, and the lighter or darker of two or three real images that differ in two factors or more.
 
     A decoder that superposes what it has seen mixes images that each share all but one factor with what was asked for:

@@ -52,7 +52,7 @@ class Scale:
         height, width = (max(1, round(side / shrink)) for side in images.shape[2:])
         return cls(low, high if high > low else low + 1, (height, width))
 
-    def __call__(self, images: Images) -> Images:
+    def __call__(self, images: Images) -> Float[Tensor, "n channels rows columns"]:
         """The images in 0..1 and at most `MAX_SIDE` wide; what is far out of the range is cut off."""
         scaled = ((images.float() - self.low) / (self.high - self.low)).clamp(-0.25, 1.25)
         return scaled if images.shape[2:] == self.size else adaptive_avg_pool2d(scaled, self.size)

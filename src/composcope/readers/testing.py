@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from composcope.readers.factor_readers import FactorReaders, OwnReader, Reading, train_readers
+from composcope.readers.factor_readers import FactorReaders, OwnReader, Reading, train_each
 from composcope.readers.networks import OnStep
 from composcope.tasks.examples import Examples
 
@@ -43,7 +43,7 @@ def tested_readers(task: Examples, heldout: Bool[Tensor, "combinations"], seed: 
     held = heldout[task.combination]
     if not held.any():
         return _left_out_in_turn(task, heldout, trained, seed, rng, on_step)
-    readers = train_readers(task.images[trained], task.index[trained], task.factors, seed, on_step)
+    readers = train_each(task.images[trained], task.index[trained], task.factors, seed, on_step)
     rows, where = _test_rows(task, held, ~trained)
     return ReadersTested(
         readers,
@@ -65,9 +65,7 @@ def tested_own(reader: OwnReader, task: Examples, heldout: Bool[Tensor, "combina
     text = f"{len(rows)} real images {where}; whether the given reader was trained on them is not known"
     if not known:
         text += f". No real image is of a held-out combination: intervals are {WIDENED:g} times as wide"
-    return ReadersTested(
-        reader, rows, reader(task.images[rows]), trained, text, not known, 1.0 if known else WIDENED
-    )
+    return ReadersTested(reader, rows, reader(task.images[rows]), trained, text, not known, 1.0 if known else WIDENED)
 
 
 def every_third(combination: Int[Tensor, "n"], rng: torch.Generator) -> Bool[Tensor, "n"]:
@@ -103,7 +101,7 @@ def _left_out_in_turn(
 ) -> ReadersTested:
     """Readers trained on all that was seen, tested through others for which the hole is moved to seen combinations."""
     part = _Parts(on_step, 1 + TURNS)
-    readers = train_readers(task.images[trained], task.index[trained], task.factors, seed, part.next())
+    readers = train_each(task.images[trained], task.index[trained], task.factors, seed, part.next())
     rows, read = [], []
     tested = torch.zeros(len(heldout), dtype=torch.bool)
     for turn in range(TURNS):
@@ -111,7 +109,7 @@ def _left_out_in_turn(
         tested |= moved
         left = moved[task.combination]
         rest = ~left & trained
-        other: FactorReaders = train_readers(
+        other: FactorReaders = train_each(
             task.images[rest], task.index[rest], task.factors, seed + turn + 1, part.next()
         )
         rows.append(left.nonzero()[:, 0])

@@ -187,7 +187,7 @@ def _factor(name: str, column: np.ndarray, given: Sequence[Any] | Factor | None)
     try:
         if numeric:
             return Factor(name, tuple(sorted({float(value) for value in values})))
-        return Factor(name, tuple(map(str, values)))
+        return Factor(name, values=tuple(map(str, values)))  # type: ignore[arg-type]  # names become numbers
     except ValueError as error:
         raise BadInput(f"values: {name}: {error}") from None
 

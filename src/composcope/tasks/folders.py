@@ -15,7 +15,9 @@ from composcope.tasks.columns import Frame
 FILE_COLUMNS = ("file", "filename", "path", "image")
 
 
-def read_folder(folder: str | os.PathLike[str], labels: str | os.PathLike[str] | Frame) -> tuple[dict[str, Any], Tensor]:
+def read_folder(
+    folder: str | os.PathLike[str], labels: str | os.PathLike[str] | Frame
+) -> tuple[dict[str, Any], Tensor]:
     """The labels, one column per name, and the images (n, channels, height, width) in 0..1.
 
     - `labels`: a CSV file or a data frame. A column `file`, `filename`, `path` or `image` names each image relative to

@@ -56,7 +56,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Held-out images to be looked at: their combinations, a few images of each, and their rows among the drawn ones."""
+    """Held-out images to be looked at: their combinations, a few images of each, and these images' rows."""
 
     latents: Latents
     images: Float[Tensor, "shown few channels height width"]
@@ -65,7 +65,7 @@ class Pictures:
 
 def verdict_by_readers(
     heldout: Drawn,
-    seen: Drawn | None,
+    seen: Drawn,
     tested: Tested,
     factors: Sequence[Factor],
     pictures: Pictures,
@@ -80,7 +80,7 @@ def verdict_by_readers(
     """
     accuracy = _accuracy(tested.readings, factors)
     weak = {
-        factor.name: f"its reader is right in {accuracy[factor.name]:.0%} of real images; chance is {1 / factor.size:.0%}"
+        factor.name: f"its reader reads {accuracy[factor.name]:.0%} of real ones right; chance is {1 / factor.size:.0%}"
         for factor in factors
         if accuracy[factor.name] < (1 + 1 / factor.size) / 2  # half-way from chance to perfect
     }
@@ -92,7 +92,7 @@ def verdict_by_readers(
         )
 
     made = shares(heldout)
-    control = None if seen is None else shares(seen)
+    control = shares(seen)
     wide = {
         name: f"its interval, {share.interval[0]:.0%} to {share.interval[1]:.0%}, is too wide"
         for name, share in made.factors.items()
@@ -114,11 +114,11 @@ def verdict_by_readers(
         confusion=_confusions(tested.readings, factors),
         cannot_tell=weak | wide,
         intervals={name: share.interval for name, share in told.items()},
-        seen_score=None if control is None else control.joint.share,
-        seen_interval=None if control is None else control.joint.interval,
+        seen_score=control.joint.share,
+        seen_interval=control.joint.interval,
         rejected=(tested.readings.likeness != REAL).float().mean().item(),
         copies=heldout.copies.float().mean().item(),
-        seen_copies=0.0 if seen is None else seen.copies.float().mean().item(),
+        seen_copies=seen.copies.float().mean().item(),
         combinations=len(heldout.readings.group.unique()),
         samples=len(heldout.readings.group) // len(heldout.readings.group.unique()),
         heldout=mask,
@@ -135,9 +135,9 @@ def verdict_by_readers(
         residuals={},
         without_dictionary=0,
         interval=made.joint.interval if learned else None,
-        seen_shares=_corrected(classes_of(seen, factors, readable), control.joint.share) if seen and control else {},
+        seen_shares=_corrected(classes_of(seen, factors, readable), control.joint.share),
         factors={name: share.share for name, share in told.items()},
-        seen_factors={} if control is None else {name: control.factors[name].share for name in told},
+        seen_factors={name: control.factors[name].share for name in told},
         confusion={name: _counts(made.drawn[name], heldout.readings, factors, name) for name in told},
         values={factor.name: tuple(factor.values) for factor in factors},
         judged=len(classes),
@@ -172,9 +172,9 @@ def _corrected(classes: Sequence[str], composed: float) -> dict[str, float]:
     return shares
 
 
-def _kind(shares: Mapping[str, float], joint: Estimate, seen: Shares | None, weak: bool) -> str:
+def _kind(shares: Mapping[str, float], joint: Estimate, seen: Shares, weak: bool) -> str:
     """What most images are; "composes" only if that is beyond the interval's doubt."""
-    if seen is not None and seen.joint.interval[1] < MIN_SEEN:
+    if seen.joint.interval[1] < MIN_SEEN:
         return NOT_LEARNED
     total = dict.fromkeys(KINDS.values(), 0.0)
     for name, kind in KINDS.items():
@@ -213,7 +213,7 @@ def _confusions(real: Readings, factors: Sequence[Factor]) -> dict[str, Tensor]:
 def _counts(
     drawn: Float[Tensor, "true drawn"], readings: Readings, factors: Sequence[Factor], name: str
 ) -> Int[Tensor, "true shown"]:
-    """How many images of each intended value show which, as whole numbers; the last column counts those that show none."""
+    """How many images of each intended value show which; the last column counts those that show none."""
     axis = [factor.name for factor in factors].index(name)
     intended = readings.true[:, axis].bincount(minlength=len(drawn))
     shown = drawn.round().long()

@@ -74,9 +74,9 @@ def confusion(counts: Float[Tensor, "... true read"]) -> Float[Tensor, "... true
 def corrected(
     counts: Float[Tensor, "repeats true read"], reader: Float[Tensor, "repeats drawn read"]
 ) -> Float[Tensor, "repeats true drawn"]:
-    """The shares of the values that were drawn, most likely to have been read so; each row sums to 1, and none is < 0.
+    """The shares p(d | t) of the values that were drawn where t was intended, most likely to have been read so.
 
-    What is read is a mixture, sum_d p(d | t) C(d, r), of what the reader makes of every value d. The shares p are fitted
+    What is read is a mixture, sum_d p(d | t) C(d, r), of what the reader makes of every value d. The shares are fitted
     by expectation and maximisation, which keeps them within 0..1, unlike the inverse of C.
     """
     size = counts.shape[-1]
@@ -180,7 +180,7 @@ class Calibration:
     - `cannot_tell`: factors about which nothing can be said, and why.
     - `intervals`: 95 % of each factor's share among held-out images.
     - `seen_score`, `seen_interval`: the joint share among the generator's own seen images, a control that corrects
-      nothing; None if no seen image was drawn.
+      nothing.
     - `rejected`: the share of real images that are called unlike real ones, as a few must be.
     - `copies`, `seen_copies`: the share of held-out and of seen images that are nearer to a real image of a seen
       combination than 99 % of real images are to each other: copies. About 1 % is what new images have.
@@ -198,8 +198,8 @@ class Calibration:
     confusion: dict[str, Float[Tensor, "true read"]]
     cannot_tell: dict[str, str]
     intervals: dict[str, tuple[float, float]]
-    seen_score: float | None
-    seen_interval: tuple[float, float] | None
+    seen_score: float
+    seen_interval: tuple[float, float]
     rejected: float
     copies: float
     seen_copies: float
