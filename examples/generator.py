@@ -2,7 +2,7 @@
 
     python examples/generator.py
 
-Handwritten digits in three tints at three places, every image with a slant, stroke, height and background of its own:
+Handwritten digits in five tints at three places, every image with a slant, stroke, height and background of its own:
 no combination has one true image. A conditional flow-matching model learns them, but for two digits at one place.
 The tutorial docs/tutorials/generators.md shows what happens.
 """
@@ -19,9 +19,15 @@ import composcope as cs
 from composcope.tasks.rotation import digits
 
 DIGITS = (0, 1, 2, 3, 4, 7)
-TINTS = {"red": (1.0, 0.3, 0.2), "green": (0.2, 0.9, 0.3), "blue": (0.3, 0.4, 1.0)}
+TINTS = {
+    "red": (1.0, 0.25, 0.2),
+    "green": (0.2, 0.9, 0.3),
+    "blue": (0.3, 0.35, 1.0),
+    "yellow": (1.0, 0.9, 0.2),
+    "white": (1.0, 1.0, 1.0),
+}
 PLACES = (0, 4, 8)
-EACH = 24  # images per combination
+EACH = 20  # images per combination
 
 
 def draw(digit: Tensor, tint: Tensor, place: Tensor, rng: torch.Generator) -> Tensor:
@@ -78,17 +84,17 @@ def trained(task: cs.Examples, holdout: cs.Holdout, steps: int) -> Generator:
     """A generator of everything that is not held out."""
     seen = ~holdout.contains(task.latents, task.factors)
     codes = cs.OneHot().encode(task.latents[seen], task.factors)
-    model = cs.FlowMatching(width=24, steps=20)
+    model = cs.FlowMatching(width=16, steps=20)
     module = model.build([factor.size for factor in task.factors], task.image_shape)
-    settings = cs.Training(steps=steps, batch=64, lr=3e-3, schedule="cosine")
+    settings = cs.Training(steps=steps, batch=32, lr=3e-3, schedule="cosine")
     result = cs.train(module, codes, task.images[seen], settings, seed=0, loss=model.loss)
     module.load_state_dict(result.weights)
     return Generator(module)
 
 
 BEFORE = cs.Orthotope([{"digit": [1, 4], "x": 8}])
-# Two digits in one of three tints are shown at that place, too. The others remain to be composed.
-AFTER = cs.Orthotope([{"digit": [1, 4], "x": 8, "tint": ["red", "green"]}])
+# Two digits in two of the five tints are shown at that place, too. The others remain to be composed.
+AFTER = cs.Orthotope([{"digit": [1, 4], "x": 8, "tint": ["red", "green", "white"]}])
 
 
 def main(folder: Path, steps: int) -> None:
@@ -104,4 +110,4 @@ def main(folder: Path, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."), int(sys.argv[2]) if len(sys.argv) > 2 else 3000)
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."), int(sys.argv[2]) if len(sys.argv) > 2 else 4000)

@@ -178,12 +178,16 @@ BLOCKS = Group(
 
 GROUPS = (ERROR, SUPERPOSITION, KERNELS, COMPLEXITY, BLOCKS)
 
+# Of the verdict among the numbers (docs/measures.md): raised when a key is renamed, removed or means something else.
+VERDICT_VERSION = 1
+
 UNTITLED = (
     *(
         Quantity(f"verdict.{name}")
         for name in ("kind", "score", "shares", "interval", "seen_shares", "judged", "spread")
     ),
     *(Quantity(f"verdict.{name}") for name in ("factors", "within_one_step", "seen_factors", "evidence")),
+    Quantity("verdict.version", get=lambda diagnosis: VERDICT_VERSION if diagnosis.verdict else None),
     Quantity("verdict.reader", get=lambda diagnosis: _calibration(diagnosis)),
     *(Quantity(f"kernels.{name}") for name in ("schmidt_rank", "terms", "mixed", "agreement", "fits", "pf_by_order")),
     Quantity("kernels.cp_errors", get=lambda diagnosis: diagnosis.kernels.rank and list(diagnosis.kernels.rank.errors)),

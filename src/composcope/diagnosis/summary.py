@@ -112,13 +112,18 @@ def _verdict(diagnosis: Diagnosis) -> list[str]:
     verdict = diagnosis.verdict
     if verdict is None:
         return [f"verdict: none, {where}"]
-    lines = [f"verdict: {headline(verdict)}. {score_text(verdict)}".rstrip(), f"  {shares_text(verdict.shares)}"]
+    lines = [f"verdict: {headline(verdict)}. {score_text(verdict)}".rstrip(), f"  {shares_text(_possible(verdict))}"]
     if verdict.seen_shares:
         lines.append(f"  on seen images: {shares_text({k: v for k, v in verdict.seen_shares.items() if v})}")
     lines.append(f"  {where}")
     if not diagnosis.certificate.startswith("composition"):
         lines.append(f"  {diagnosis.certificate}")
     return lines
+
+
+def _possible(verdict: Verdict) -> dict[str, float]:
+    """The shares of the classes that the evidence can tell; readers know no sums of factors."""
+    return {name: share for name, share in verdict.shares.items() if share or verdict.reader is None}
 
 
 def _factors(diagnosis: Diagnosis) -> list[str]:
