@@ -149,16 +149,18 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are done by a thread of this process, which starts at once."""
     from concurrent.futures import ThreadPoolExecutor
 
-    class Threads(ThreadPoolExecutor):
+    from composcope.workers.local_pool import LocalPool
+
+    class Threads(LocalPool):
         def __init__(self, workers: int, slots: int) -> None:
-            super().__init__(1)
-            self.slots = slots
+            super().__init__(1, slots)
+            self.threads = ThreadPoolExecutor(1)
 
-        def steps(self) -> list[float]:
-            return [0.0] * self.slots
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+            return self.threads.submit(fn, *args, **kwargs)
 
-        def forget(self, slot: int) -> None:
-            pass
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            self.threads.shutdown(wait, cancel_futures=cancel_futures)
 
     monkeypatch.setattr("composcope.workers.executor.LocalPool", Threads)
 

@@ -148,7 +148,7 @@ def test_evidence_of_two_machines_is_written_as_one_ledger(reproduced, composcop
 def test_runs_carry_what_was_claimed_when_they_were_trained(reproduced):
     _, store, out = reproduced
     run_id = CATALOGUE["1b"].plan(TINY)["bump"][0].run_id
-    assert store.provenance(run_id)["registration"] == STUDY.registration
+    assert store.run_folder(run_id).provenance()["registration"] == STUDY.registration
     assert all(observation.registered for observation in read_evidence([out / "evidence.json"]).observations)
 
 
@@ -369,7 +369,7 @@ def test_a_figure_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent)
     result = composcope(*arguments, "--set", "penalties=[]", "--set", "task.sigma=2")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     assert len(runs) == 1  # without their penalties the four are the same run
     assert runs[0].task.sigma == 2
 
@@ -378,7 +378,7 @@ def test_a_figure_can_be_varied(folder, composcope):
 def test_seeds_can_be_named_so_that_another_machine_adds_some(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--store", folder, "--out", folder.parent / "o")
     assert composcope(*arguments, "--seeds", "15-16").code == 0
-    assert {cs.Store(folder).spec(run_id).seed for run_id in cs.Store(folder).run_ids()} == {15, 16}
+    assert {cs.Store(folder).run_folder(run_id).spec().seed for run_id in cs.Store(folder).run_ids()} == {15, 16}
 
 
 @pytest.mark.usefixtures("in_threads")
@@ -386,7 +386,7 @@ def test_one_penalty_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent / "o")
     result = composcope(*arguments, "--set", "penalties.variance.weight=0.5")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     weights = sorted(tuple((penalty.kind, penalty.weight) for penalty in run.penalties) for run in runs)
     assert weights == [(), (("entropy", 0.1),), (("entropy", 0.1), ("variance", 0.5)), (("variance", 0.5),)]
     ledger = json.loads((folder.parent / "o" / "claims.json").read_text())

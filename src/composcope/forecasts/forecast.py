@@ -16,11 +16,11 @@ from composcope.forecasts.domain import GAUSSIAN, LOGLINEAR, method_for, reasons
 from composcope.forecasts.gaussian import fit_gaussian, gaussian_kernel
 from composcope.forecasts.loglinear import OnProgress, fit_loglinear, predict_loglinear
 from composcope.forecasts.samples import Samples, fit_score, training_samples
+from composcope.runs.machine import using_threads
 from composcope.runs.spec import Spec
 from composcope.tasks.base import Images
 from composcope.verdict import Verdict
 from composcope.verdict.judgement import kind_of
-from composcope.workers.machine import using_threads
 
 if TYPE_CHECKING:
     from composcope.diagnosis.drawing import Axes

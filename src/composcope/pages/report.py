@@ -22,7 +22,8 @@ from composcope.pages.runs import RunRow, missing_row, run_row, short_row
 from composcope.runs.run import Run
 from composcope.runs.spec import Spec
 from composcope.store.index import without_collections
-from composcope.store.store import Record, Store
+from composcope.store.records import Record
+from composcope.store.store import Store
 from composcope.study.judging import Judgement, PartJudgement
 from composcope.study.ledger import Ledger, seed_texts
 from composcope.study.panel import RenderedPanel
@@ -75,7 +76,7 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
     judgements, headline = reproduction.ledger.judgements, request.study.headline
     behind = about_figures(rows, panels)
     listed, further = split_rows(rows, panels)
-    explored_runs = [Run(store.spec(row.run_id), store) for row in explored(behind, headline)]
+    folders = [store.run_folder(row.run_id) for row in explored(behind, headline)]
     return render(
         "report.html",
         version=__version__,
@@ -89,7 +90,7 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
         claims=[claim_view(judgement, panels) for judgement in judgements],
         figures=[figure_view(panel, request, store, judgements) for panel in panels],
         cell=cell,
-        explorer=explorer_data(explored_runs, stored_only=True),
+        explorer=explorer_data([Run(folder.spec(), folder) for folder in folders], stored_only=True),
         rows=[row_view(row, panels) for row in listed],
         groups=groups(further),
         further=len(further),

@@ -12,9 +12,10 @@ from composcope.forecasts.stored import stored_forecast
 from composcope.pages.diagnosis_page import diagnosis_part, part_data
 from composcope.pages.samples import Samples, run_samples
 from composcope.pages.titles import title
-from composcope.runs.run import VERDICT_VERSION, Run
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.spec import Spec
-from composcope.store.store import Record, Store
+from composcope.store.records import Record
+from composcope.store.store import Store
 from composcope.verdict import NOT_LEARNED
 
 
@@ -113,7 +114,7 @@ def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
     if record.status != "done":
         return row
     try:
-        diagnosis = store.current_diagnosis(run_id)
+        diagnosis = store.run_folder(run_id).diagnosis()
         return _without_diagnosis(store, row) if diagnosis is None else _with_diagnosis(store, row, diagnosis)
     except Exception as error:  # a file that cannot be read must not cost the reader the whole page
         problem = f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}"
@@ -134,7 +135,7 @@ def short_row(store: Store, record: Record) -> RunRow:
 def _without_diagnosis(store: Store, row: RunRow) -> RunRow:
     """The row with the verdict that is stored by itself, if there is one and its definition has not changed since."""
     note = f"not diagnosed: {measure_command(store, row.run_id)}"
-    stored = "verdict" in row.record.measures and store.measures(row.run_id, {"verdict": VERDICT_VERSION})
+    stored = "verdict" in row.record.measures and store.run_folder(row.run_id).measures({"verdict": DIAGNOSIS_VERSION})
     return replace(_judged(row, stored["verdict"]) if stored else row, note=note)
 
 
@@ -210,7 +211,7 @@ def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
 def _samples(store: Store, run_id: str) -> tuple[Samples | None, str]:
     """What the run draws at some held-out combinations, or why that cannot be shown."""
     try:
-        return run_samples(Run(store.spec(run_id), store)), ""
+        return run_samples(store[run_id]), ""
     except Exception as error:  # damaged weights, or a plugin that is not loaded; the diagnosis is shown all the same
         return None, f"no images to show: {_line(error)}"
 

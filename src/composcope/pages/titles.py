@@ -7,7 +7,7 @@ from composcope.decoders.base import Decoder
 from composcope.encodings import Encoding, PerFactor
 from composcope.runs.spec import Spec
 from composcope.sampling import Draws, Everything, Sampling, Stripes
-from composcope.store.store import flatten
+from composcope.store.records import flatten
 
 CODES = {"onehot": "one-hot"}
 DECODERS = {"cnn": "CNN", "mlp": "MLP", "lowrank": "low-rank", "pixelwise": "pixel-wise"}

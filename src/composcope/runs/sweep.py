@@ -13,7 +13,7 @@ from composcope.errors import BadInput
 from composcope.runs.spec import Spec, read_toml
 
 # A typing error in a list easily makes millions; this many take about a minute to build.
-MOST_COMBINATIONS = 100_000
+MAX_COMBINATIONS = 100_000
 KEYS = ("base", "vary", "zip", "skip", "most")
 
 Table = Mapping[str, Any]
@@ -47,7 +47,7 @@ class Sweep:
     vary: Mapping[str, Sequence[Any]]
     zip: Sequence[Mapping[str, Sequence[Any]]] = ()
     skip: Sequence[Table] = ()
-    most: int = MOST_COMBINATIONS
+    most: int = MAX_COMBINATIONS
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
@@ -59,7 +59,7 @@ class Sweep:
                     f"unknown key {key!r}{nearest(key, KEYS)}; a sweep has [base], [vary], [[zip]], [[skip]] and most"
                 )
         base: Any = data.get("base")
-        vary, most = data.get("vary", {}), data.get("most", MOST_COMBINATIONS)
+        vary, most = data.get("vary", {}), data.get("most", MAX_COMBINATIONS)
         bases = base if isinstance(base, list) and base else [base]
         if not all(isinstance(table, dict) for table in [*bases, vary]):
             raise BadInput("a sweep needs a table [base] with a spec in it, and a table [vary] of lists")
@@ -78,8 +78,8 @@ class Sweep:
         for group in self.zip:
             lengths = {name: len(values) for name, values in group.items()}
             if len(set(lengths.values())) > 1:
-                told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-                raise BadInput(f"zip: lists of a group need the same length: {told}")
+                each = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+                raise BadInput(f"zip: lists of a group need the same length: {each}")
         lists = [len(values) for values in self.vary.values()]
         return len(self._bases) * math.prod(lists) * math.prod(len(next(iter(group.values()))) for group in self.zip)
 

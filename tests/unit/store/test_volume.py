@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 import tomli_w
-from composcope.report import report as report_room
 
 import composcope as cs
+from composcope.pages import report as report_room
 from composcope.pages.runs import run_row, short_row
 
 COMMAND = "import sys; from composcope.cli import main; main(sys.argv[1:])"
@@ -22,9 +22,9 @@ def fill(store, spec, runs, diagnosed=False):
     for seed in range(runs):
         copy = replace(spec, seed=seed)
         store.save(copy, trained, first.provenance)
-        store.save_measures(copy.run_id, "error", 2, first.error)
+        store.run_folder(copy.run_id).save_measures("error", 2, first.error)
         if diagnosis is not None:
-            store.save_diagnosis(copy.run_id, diagnosis)
+            store.run_folder(copy.run_id).save_diagnosis(diagnosis)
 
 
 def output_of(*arguments):

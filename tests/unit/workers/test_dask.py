@@ -15,7 +15,7 @@ import tomli_w
 
 import composcope as cs
 from composcope.workers.dask_cluster import connect
-from composcope.workers.resources import Resources
+from composcope.workers.limits import Resources
 
 pytest.importorskip("distributed")
 
@@ -24,7 +24,11 @@ COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
 
 def contents(store, run_id):
     """Everything that is the same wherever a run is done."""
-    return {name: data for name, data in store.files(run_id).items() if name not in ("provenance.json", "done.json")}
+    return {
+        name: data
+        for name, data in store.run_folder(run_id).files().items()
+        if name not in ("provenance.json", "done.json")
+    }
 
 
 def test_two_workers_one_killed_midway(tiny_spec, tmp_path):
