@@ -37,7 +37,7 @@ def diagnose(
         Path | None, typer.Option(help="Folder for diagnosis.html, a page to look at, numbers.json and arrays.npz.")
     ] = None,
     only: Annotated[
-        Literal["verdict"] | None, typer.Option(help="verdict: leave out why, in little more than the images' time.")
+        Literal["verdict"] | None, typer.Option(help="verdict: compute only the verdict and the errors (fast).")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Images per combination, for a module that is random.")] = 1,
     inputs: Annotated[

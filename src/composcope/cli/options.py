@@ -54,7 +54,10 @@ ResourceOption = Annotated[
     ),
 ]
 TimeLimitOption = Annotated[
-    float | None, typer.Option("--time-limit", min=0.1, metavar="SECONDS", help="A run that takes longer has failed.")
+    float | None,
+    typer.Option(
+        "--time-limit", min=0.1, metavar="SECONDS", help="Stop a run after this many seconds, and mark it failed."
+    ),
 ]
 
 

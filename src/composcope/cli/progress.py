@@ -41,12 +41,12 @@ def run_with_progress(
     total = workload(specs, store)
     with journal_of(store, title, len(specs), total) as journal, progress_bar(counted(len(specs), "run")) as advance:
 
-        def tell(done: float, ended: "Sequence[Outcome]") -> None:
+        def report(done: float, ended: "Sequence[Outcome]") -> None:
             interrupt.check()
             advance(min(done, total), total)
             journal.update(done, ended)
 
-        outcomes = run_all(specs, store, workers, plugins, kernels, tell, **engine)
+        outcomes = run_all(specs, store, workers, plugins, kernels, report, **engine)
     print(f"{_count_outcomes(outcomes)}; stored in {store.folder}")
 
 

@@ -174,10 +174,10 @@ def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     names = dict.fromkeys(name for row in dict.fromkeys(map(tuple, rows)) for name in row)
     settings = [name for name in names if "." in name and not name.startswith(MEASURES)]
     varied = [name for name in settings if len({row.get(name) for row in rows}) > 1]
-    shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
+    selected = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
     verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score", "forecast.kind") if name in names]
     times = ["seconds", *(["cpu_seconds"] if any(row.get("cpu_seconds") is not None for row in rows) else [])]
-    columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, *times]
+    columns = ["run_id", "status", *selected, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, *times]
     short = {name: name.removeprefix("error.").removeprefix("diagnosis.") for name in columns}
     return [{short[name]: row.get(name) for name in columns} for row in rows]
 

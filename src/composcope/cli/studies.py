@@ -160,9 +160,9 @@ def reproduce(
             **options,
             **engine,
         )
-    if reproduction.left:
-        left = counted(len(reproduction.left), "run")
-        print(f"shard {part} has ended; {left} left to other shards, the last of which draws")
+    if reproduction.remaining:
+        remaining = counted(len(reproduction.remaining), "run")
+        print(f"shard {part} has ended; {remaining} left to other shards, the last of which draws")
         raise typer.Exit(1 if reproduction.failures else 0)
     for panel in reproduction.panels:
         if panel.missing:
@@ -212,14 +212,14 @@ def claims(
         raise BadInput(f"unexpected argument {str(files[0])!r}: evidence files are read with --evidence")
     if evidence:
         observed = read_evidence([*evidence, *(files or [])])
-        known = find_study(study or observed.study)
-        for number, values in sorted(observed.outdated(known.claims).items()):
+        judged_study = find_study(study or observed.study)
+        for number, values in sorted(observed.outdated(judged_study.claims).items()):
             print(
                 f"claim {number}: {counted(values, 'value')} of another version of it left out; "
                 "only its runs can give values of the present one",
                 file=sys.stderr,
             )
-        ledger = judge_observations(known, known.preset(observed.preset), observed)
+        ledger = judge_observations(judged_study, judged_study.preset(observed.preset), observed)
     else:
         request = make_request(find_study(study), (), preset, _seeds(seeds))
         with EventPrinter() as printer:

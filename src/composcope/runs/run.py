@@ -226,9 +226,9 @@ class Run:
 
     def parts_alone(self, rows: Sequence[int] | Tensor | None = None) -> list[Images]:
         """D(x_super), D(y_super), ... as foregrounds, for these rows of the split; by default for the held-out ones."""
-        chosen = self.split.mask.nonzero()[:, 0] if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        selected = self.split.mask.nonzero()[:, 0] if rows is None else torch.as_tensor(rows, dtype=torch.long)
         columns = code_columns(self.spec.encoding, self.spec.task.factors)
-        images = parts_alone(self.draw_codes, self.codes, columns, self.split.mask, chosen)
+        images = parts_alone(self.draw_codes, self.codes, columns, self.split.mask, selected)
         return [self.spec.task.foreground(part) for part in images]
 
     # What was measured
@@ -346,8 +346,10 @@ class Run:
         if self.draws:
             rows = self.sample_rows()
             which = "held-out" if self.split.mask.any() else "seen"
-            true, drawn = (each[rows].flip(-2).numpy() for each in (self.truth, self.draw()))  # row 0 is at the bottom
-            parts += [images(f"{which}, true", true), images("drawn", drawn)]
+            true, outputs = (
+                each[rows].flip(-2).numpy() for each in (self.truth, self.draw())
+            )  # row 0 is at the bottom
+            parts += [images(f"{which}, true", true), images("drawn", outputs)]
         if self.artifacts.has_diagnosis() and (verdict := self.diagnosis.verdict):
             parts.append(line(f"Verdict: {headline(verdict)}. {score_text(verdict)}"))
         errors = [

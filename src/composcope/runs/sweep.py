@@ -93,12 +93,12 @@ class Sweep:
                 f"the sweep has {self.count:,} combinations, more than {self.most:,}: shorten a list,"
                 f" or allow more with `most = {self.count}` at the top of the file"
             )
-        wanted = [{name: value} for name, value in map(parse_setting, only)]
-        self._check_names([*self.skip, *wanted])
+        required = [{name: value} for name, value in map(parse_setting, only)]
+        self._check_names([*self.skip, *required])
         by_id = {}
         for data in self._combinations():
             skipped = any(_matches(data, condition) for condition in self.skip)
-            if not skipped and all(_matches(data, condition) for condition in wanted):
+            if not skipped and all(_matches(data, condition) for condition in required):
                 spec = Spec.from_dict(data)
                 by_id[spec.run_id] = spec
         return list(by_id.values())
@@ -153,15 +153,15 @@ def _value(data: Any, name: str) -> Any:
 
 
 def _matches(data: Table, condition: Table) -> bool:
-    return all(_fits(_value(data, name), wanted) for name, wanted in condition.items())
+    return all(_fits(_value(data, name), allowed) for name, allowed in condition.items())
 
 
-def _fits(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, Mapping) and wanted and set(wanted) <= {"min", "max"}:
+def _fits(value: Any, allowed: Any) -> bool:
+    if isinstance(allowed, Mapping) and allowed and set(allowed) <= {"min", "max"}:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        return bool(wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf))
-    return value in wanted if isinstance(wanted, list) else value == wanted
+        return bool(allowed.get("min", -math.inf) <= value <= allowed.get("max", math.inf))
+    return value in allowed if isinstance(allowed, list) else value == allowed
 
 
 def with_value(data: Mapping[str, Any], name: str, value: Any, inside: str = "") -> dict[str, Any]:

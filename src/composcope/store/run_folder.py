@@ -278,8 +278,8 @@ def _checked_body(path: Path) -> dict[str, Any]:
     except Damaged as damage:
         raise _damaged(path, str(damage).partition(": ")[2].partition(";")[0]) from None
     # The checksum covers the values; a changed key among the others would make it look like another kind of file.
-    known = set(body) <= {"version", "sha256", "arrays_sha256", "values"} and type(body.get("version")) is int
-    if not known or not isinstance(body.get("values"), dict) or _checksum(body["values"]) != body.get("sha256"):
+    expected = set(body) <= {"version", "sha256", "arrays_sha256", "values"} and type(body.get("version")) is int
+    if not expected or not isinstance(body.get("values"), dict) or _checksum(body["values"]) != body.get("sha256"):
         raise _damaged(path)
     return body
 

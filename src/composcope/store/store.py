@@ -231,18 +231,18 @@ class Store:
         made: Callable[[Record], T],
     ) -> list[T]:
         """Of each run what the index has if the files have not changed since, or else what is made from its record."""
-        chosen = self.run_ids() if run_ids is None else list(run_ids)
-        index = Index.of(self.folder, len(chosen))
+        selected = self.run_ids() if run_ids is None else list(run_ids)
+        index = Index.of(self.folder, len(selected))
         if index is None:
-            return [made(self.record(run_id, verify)) for run_id in chosen]
+            return [made(self.record(run_id, verify)) for run_id in selected]
         fresh, listed = {}, []
         with without_collections():
-            known = remembered(index)
-            for done, run_id in enumerate(chosen):
+            entries = remembered(index)
+            for done, run_id in enumerate(selected):
                 if done % 50 == 0:
-                    on_progress(done, len(chosen))
+                    on_progress(done, len(selected))
                 now = signature(f"{self.folder}/{run_id}")
-                entry = known.get(run_id)
+                entry = entries.get(run_id)
                 if entry is not None and entry.signature == now.text and (entry.verified or not verify):
                     listed.append(entry.content)
                     continue

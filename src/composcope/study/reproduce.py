@@ -72,7 +72,7 @@ OnEvent = Callable[[Event], None]
 class Reproduction:
     """What came out: figures, the ledger of claims, the runs behind them, and the runs that failed.
 
-    - `left`: ids of runs that other shards still have to do; then there are no figures yet.
+    - `remaining`: ids of runs that other shards still have to do; then there are no figures yet.
     """
 
     request: Request
@@ -81,7 +81,7 @@ class Reproduction:
     ledger: Ledger
     observations: Observations
     failures: tuple[Outcome, ...] = ()
-    left: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
 
     @property
     def run_ids(self) -> list[str]:
@@ -144,10 +144,10 @@ def reproduce(
     count = sum(len(specs) for panel in request.panels for specs in request.plan(panel).values())
     with shared_workers(engine, workers, max(count, len(request.panels) + len(request.claims))) as (pool, options):
         failures = _run_missing(request, target, kernels, plugins, shard, on_event, options) if train else ()
-        if shard and (left := left_to_do(request, target)):
+        if shard and (remaining := left_to_do(request, target)):
             nothing = Observations(request.study.name, request.preset.name, request.settings, ())
             ledger = judge_observations(request.study, request.preset, nothing, ())
-            return Reproduction(request, target, (), ledger, nothing, failures, tuple(left))
+            return Reproduction(request, target, (), ledger, nothing, failures, tuple(remaining))
         panels, observations = draw_and_observe(
             request,
             target,
@@ -184,11 +184,11 @@ def _run_missing(
         if not work.todo:
             break
 
-        def tell(done: float, outcomes: Sequence[Outcome], total: float = total) -> None:
+        def report(done: float, outcomes: Sequence[Outcome], total: float = total) -> None:
             on_event(Progress("runs", min(done, total), total, outcomes))
 
         outcomes = run_all(
-            list(work.todo.values()), store, None, plugins, kernels, tell, work.diagnosed, costs, about, **engine
+            list(work.todo.values()), store, None, plugins, kernels, report, work.diagnosed, costs, about, **engine
         )
         failures |= {outcome.run_id: outcome for outcome in outcomes if outcome.failure}
         on_event(RoundFinished(tuple(outcomes)))

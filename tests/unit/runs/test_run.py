@@ -1,5 +1,6 @@
 """An opened run: lazy, in memory or in a store, and the same either way."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 import composcope as cs
 from composcope.errors import Damaged
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.run import Run
 
 
@@ -63,6 +65,19 @@ def test_the_diagnosis_is_stored_and_a_damaged_one_made_again(tiny_spec, store):
         store.run_folder(run.run_id).diagnosis()
     assert store[tiny_spec.run_id].diagnosis.numbers() == numbers
     assert maps.read_bytes() == content
+
+
+def test_a_diagnosis_of_an_earlier_version_counts_as_none(tiny_spec, store):
+    run = cs.run(tiny_spec, store)
+    numbers = run.diagnosis.numbers()
+    path = store.folder / run.run_id / "measures" / "diagnosis.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": DIAGNOSIS_VERSION - 1}))
+    again = store[run.run_id]
+    assert not again.artifacts.has_diagnosis()
+    assert "diagnosis" not in again.measures
+    assert store.record(run.run_id, verify=True).status == "done"
+    assert again.diagnosis.numbers() == numbers
+    assert again.artifacts.has_diagnosis()
 
 
 def test_a_control_that_only_reads_has_errors_of_codes(tiny_spec, store):

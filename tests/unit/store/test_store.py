@@ -16,6 +16,7 @@ from composcope.errors import Damaged
 from composcope.store import staging
 from composcope.store import store as store_room
 from composcope.store.records import flatten
+from composcope.store.run_folder import RunFolder
 
 fork = multiprocessing.get_context("fork")  # a child that need not import torch again
 SEALED = ["spec.json", "curve.csv", "weights.safetensors", "provenance.json"]
@@ -52,6 +53,13 @@ def test_a_finished_run_is_not_trained_again(done, tiny_spec, store):
     calls = []
     cs.run(tiny_spec, store, on_step=lambda step, module: calls.append(step))
     assert not calls
+
+
+def test_what_was_trained_just_now_is_not_read_again(tiny_spec, store, monkeypatch):
+    reads = []
+    monkeypatch.setattr(RunFolder, "weights", lambda self, step=None: reads.append(self.run_id))
+    assert cs.run(tiny_spec, store).measures["error"]
+    assert not reads
 
 
 def test_layout_of_a_run(done, folder):
