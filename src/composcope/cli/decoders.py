@@ -62,7 +62,7 @@ def diagnose(
     from composcope.diagnosis import save_diagnosis
     from composcope.fastconv import keep_memory
     from composcope.forecasts import forecast
-    from composcope.forecasts.stored import stored_forecast
+    from composcope.forecasts.forecast import stored_forecast
     from composcope.pages.diagnosis_page import write_diagnosis_page
     from composcope.runs.own_decoder import load_decoder, read_task
     from composcope.store.store import Store
@@ -180,7 +180,7 @@ def forecast(
     says which of them resembles the run's decoder, and abstains where neither is known to.
     """
     from composcope.forecasts import forecast as forecast_spec
-    from composcope.forecasts.stored import forecast_run
+    from composcope.forecasts.forecast import forecast_run
     from composcope.runs.spec import Spec, read_toml
     from composcope.runs.sweep import with_settings
     from composcope.store.store import Store

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from composcope.cli import interrupt
+from composcope.display import counted
 from composcope.terminal import duration, progress_bar, shown
-from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.runs.spec import Spec

@@ -27,9 +27,9 @@ from composcope.cli.options import (
     shard_of,
 )
 from composcope.cli.progress import EventPrinter
+from composcope.display import counted
 from composcope.errors import BadInput
 from composcope.terminal import duration
-from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.store.store import Store

@@ -24,8 +24,8 @@ from composcope.cli.options import (
     shard_of,
 )
 from composcope.cli.progress import TIMING, run_with_progress, time_left
+from composcope.display import counted
 from composcope.terminal import shown
-from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.runs.spec import Spec

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from composcope.diagnosis import Diagnosis, diagnose
 from composcope.diagnosis.errors import PointErrors, mean_errors, mean_over, point_errors
 from composcope.diagnosis.points import grid_split
+from composcope.diagnosis.summary import headline, score_text
 from composcope.diagnosis.superposition import code_columns, parts_alone
-from composcope.diagnosis.wording import headline, score_text
 from composcope.display import block, images, line, table
 from composcope.errors import BadInput, CannotStore, Damaged, TooNew
 from composcope.factors import Latents

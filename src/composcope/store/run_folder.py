@@ -235,7 +235,7 @@ class RunFolder:
 
     def save_diagnosis(self, diagnosis: "Diagnosis") -> None:
         """Add a diagnosis to a finished run, or replace it; its numbers are the measures named "diagnosis"."""
-        from composcope.diagnosis.files import pack
+        from composcope.diagnosis.diagnosis import pack
 
         _check_older(self._measure(DIAGNOSIS), DIAGNOSIS_VERSION)
         numbers, maps = pack(diagnosis)
@@ -304,7 +304,7 @@ def _damaged(path: Path, problem: str = "is not what was written") -> Damaged:
 
 def _unpacked(path: Path, body: Mapping[str, Any], maps: bytes | None) -> "Diagnosis":
     """The diagnosis of a checked file; without its maps it has its numbers only."""
-    from composcope.diagnosis.files import unpack
+    from composcope.diagnosis.diagnosis import unpack
 
     try:
         return unpack(body["values"], maps)

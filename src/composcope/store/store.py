@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from composcope.display import counted
 from composcope.errors import BadInput, Damaged, StoreUnwritable
 from composcope.files import make_folder, read_regular, sha256, write_atomically, write_synced
 from composcope.store.checked_files import MAX_TEXT, as_csv, as_json, parse_json
@@ -28,7 +29,6 @@ from composcope.store.leases import Leases
 from composcope.store.records import Record
 from composcope.store.run_folder import FORMAT, RunFolder, storing
 from composcope.store.staging import add_folder, is_sealed, remove_leftovers, temporary_folder
-from composcope.words import counted
 
 # PyTorch takes seconds to import, and a listing does not need it.
 if TYPE_CHECKING:
