@@ -18,8 +18,8 @@ from composcope.workers.costs import missing
 
 
 @pytest.fixture
-def done(tiny_spec, store):
-    return cs.run(tiny_spec, store)
+def done(tiny_spec, store, trained):
+    return trained(tiny_spec, store)
 
 
 def trained(run):
