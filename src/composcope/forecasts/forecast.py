@@ -296,10 +296,10 @@ FORECAST_VERSION = 1
 
 def forecast_run(store: Store, run_id: str, on_progress: OnProgress = lambda done, total: None) -> Forecast:
     """Forecast a stored run from its spec, without its weights, and store the numbers with it if it can be written."""
-    made = forecast(store.spec(run_id), on_progress)
+    result = forecast(store.spec(run_id), on_progress)
     with suppress(CannotStore) if store.read_only else nullcontext():
-        store.save_measures(run_id, NAME, FORECAST_VERSION, made.numbers())
-    return made
+        store.save_measures(run_id, NAME, FORECAST_VERSION, result.numbers())
+    return result
 
 
 def stored_forecast(store: Store, run_id: str) -> Mapping[str, Any] | None:

@@ -49,10 +49,10 @@ def pixel_complexity(foreground: Images, factors: Sequence[Factor], epsilon: flo
     tables = rearrange(on_grid(foreground.flatten(1), factors), "x y pixels -> pixels x y")
     values = torch.linalg.svdvals(tables.double())
     rounding = torch.finfo(foreground.dtype).eps * max(tables.shape[1:])
-    left = values.square().flip(1).cumsum(1).flip(1).sqrt()
-    filled = left[:, :1] > 1e-6 * left[:, 0].max()
+    tail = values.square().flip(1).cumsum(1).flip(1).sqrt()
+    filled = tail[:, :1] > 1e-6 * tail[:, 0].max()
     exact = ((values > rounding * values[:, :1]) & filled).sum(1)
-    return Complexity(exact, ((left > epsilon * left[:, :1]) & filled).sum(1), epsilon)
+    return Complexity(exact, ((tail > epsilon * tail[:, :1]) & filled).sum(1), epsilon)
 
 
 def independent_blocks(
@@ -149,12 +149,12 @@ def _mixture_divergence(joint: Tensor, components: int, generator: torch.Generat
         for axis, profile in enumerate(profiles):
             terms = terms * profile.reshape(components, *[-1 if other == axis else 1 for other in axes])
         mixture = terms.sum(0)
-        known = joint > 0
-        latest = (joint[known] * (joint[known] / mixture[known]).log()).sum().item()
+        positive = joint > 0
+        latest = (joint[positive] * (joint[positive] / mixture[positive]).log()).sum().item()
         if divergence - latest < 1e-9:
             return max(latest, 0.0)
         divergence = latest
-        counts = terms * torch.where(known, joint / mixture.clamp(min=1e-300), 0.0)
+        counts = terms * torch.where(positive, joint / mixture.clamp(min=1e-300), 0.0)
         weight = counts.flatten(1).sum(1)
         profiles = [counts.sum([o + 1 for o in axes if o != axis]) if joint.ndim > 1 else counts for axis in axes]
         profiles = [profile / weight.clamp(min=1e-300)[:, None] for profile in profiles]

@@ -76,8 +76,8 @@ class AdditiveModel:
         """
         rows = indicators(index, self.sizes)
         rest = (1 - ((rows @ self.inverse) * rows).sum(1))[:, None]
-        left = own - (own - self.predicted(index)) / rest.clamp(min=1e-9).to(own)
-        return left.masked_fill(rest < 1e-6, torch.nan)
+        images = own - (own - self.predicted(index)) / rest.clamp(min=1e-9).to(own)
+        return images.masked_fill(rest < 1e-6, torch.nan)
 
 
 def indicators(index: Int[Tensor, "n factors"], sizes: Sequence[int]) -> Float[Tensor, "n values"]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 import tomli_w
-from composcope.pages import report as report_room
 
 import composcope as cs
+from composcope.pages import report as report_room
 from composcope.pages.runs import run_row, short_row
 
 COMMAND = "import sys; from composcope.cli import main; main(sys.argv[1:])"
