@@ -64,13 +64,13 @@ def to_plain(value: Any, arrays: Arrays, inline: Sequence[str] = (), path: str =
     return value
 
 
-def from_plain(kind: Any, data: Any, arrays: Arrays, path: str = "") -> Any:
+def from_plain(kind: Any, data: Any, arrays: Arrays) -> Any:
     """The value of this type that `to_plain` turned into `data` and `arrays`.
 
     A field that the data lack (since it was added later) takes its default. A tensor that `arrays` lack is made on the
     "meta" device: it has its type and shape but no contents.
     """
-    return _reader(kind)(data, arrays, path)
+    return _reader(kind)(data, arrays, "")
 
 
 Reader = Callable[[Any, Arrays, str], Any]

@@ -84,7 +84,9 @@ class Diagnosis:
 
 
 FORMAT = 3
+# Bytes of `numbers.json`, far more than any diagnosis has: a larger file is a mistake or an attack, and is not read.
 MAX_TEXT = 2**27
+# Short curves stay in the text, so that the numbers can be read without the arrays.
 INLINE = ("/error/by_distance/",)
 
 

@@ -19,6 +19,7 @@ from composcope.measures.superposition import (
     shared_value_means,
     superposition,
 )
+from composcope.randomness import some_rows
 from composcope.tasks.base import Images, Task
 from composcope.verdict.references import Pictures, whole
 
@@ -77,11 +78,6 @@ def inferred_columns(
     return None if unowned.any() else columns
 
 
-def _some(rows: Tensor, most: int, generator: torch.Generator) -> Tensor:
-    """At most so many of the rows, in order."""
-    return rows if len(rows) <= most else rows[torch.randperm(len(rows), generator=generator)[:most]].sort().values
-
-
 def superposition_report(
     draw: Callable[[Codes], Images],
     codes: Codes,
@@ -100,7 +96,7 @@ def superposition_report(
     parts = means = blend = None
     # Two stacks of images per factor, their sums and shuffled copies take up to an eighth of the memory.
     fitting = memory // (8 * 4 * outputs[0].numel() * (2 * len(points.factors) + 4))
-    rows = _some(held.nonzero()[:, 0], max(64, min(MAX_SUPERPOSED, fitting)), generator)
+    rows = some_rows(held.nonzero()[:, 0], max(64, min(MAX_SUPERPOSED, fitting)), generator)
     if len(rows) < int(held.sum()):
         notes["superposition.points"] = f"{len(rows)} of the {int(held.sum())} held-out images, drawn at random"
     if len(points.factors) > 1:

@@ -178,6 +178,7 @@ def block_score(
 Modes = list[Float[Tensor, "_ terms"]]
 # Coordinate descent ends when a sweep lowers the squared error by less than this share of the kernel's energy.
 MIN_GAIN = 1e-7
+# Besides the start from the last solution, for each number of products.
 RANDOM_STARTS = 2
 
 

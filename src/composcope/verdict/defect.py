@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import conv2d, pad, unfold
 
-Images = Float[Tensor, "n channels height width"]
+from composcope.tasks.base import Images
 
 # Shifts and blurs of up to this many pixels are recognised.
 RADIUS = 4

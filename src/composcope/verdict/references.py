@@ -10,9 +10,7 @@ from torch import Tensor
 from composcope.factors import Factor
 from composcope.measures.error import has_learned
 from composcope.measures.grid import grid_sizes, grid_steps
-
-Images = Float[Tensor, "n channels height width"]
-Latents = Float[Tensor, "n factors"]
+from composcope.tasks.base import Images
 
 
 class Rendered:

@@ -11,8 +11,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
+from composcope.tasks.base import Images
 from composcope.verdict.defect import MAX_IMAGES, MAX_PIXELS, Defect, fit_defect
-from composcope.verdict.references import AdditiveModel, Images, Pictures, fit_additive, neighbours, nonnegative_weights
+from composcope.verdict.references import AdditiveModel, Pictures, fit_additive, neighbours, nonnegative_weights
 
 # Bytes of true images that go through the defect at a time.
 CHUNK_BYTES = 64_000_000

@@ -8,11 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from composcope.factors import Factor
+from composcope.factors import Factor, Latents
 from composcope.measures.error import blank_mse, has_learned, mse
 from composcope.measures.grid import grid_index
+from composcope.randomness import some_rows
+from composcope.tasks.base import Images
 from composcope.verdict.classes import KINDS, MIN_RECOGNISED, NOT_LEARNED, Placed, place, recognised, within_one_step
-from composcope.verdict.references import Images, Latents, Pictures, is_additive
+from composcope.verdict.references import Pictures, is_additive
 from composcope.verdict.residuals import to_combinations, world_of
 
 REPEATS = 1000
@@ -50,7 +52,9 @@ def cluster_interval(
 # Multiplications of pixels when images are compared with candidates, about a second on one core. At least this many
 # images are classified even so.
 MAX_PRODUCTS, MIN_CLASSIFIED = 2e10, 200
+# Combinations whose true images each image is compared with; those that differ in one factor are always among them.
 MAX_CANDIDATES = 20_000
+# Seen images that are classified as the control: they only tell whether most of what was seen is drawn.
 CONTROLS = 128
 # Seen images whose mean error tells whether the decoder has learned, at most.
 MAX_SEEN = 2048
@@ -169,10 +173,10 @@ def _chosen(
     """Which held-out and which seen images are classified, and among which combinations they are placed."""
     rng = torch.Generator().manual_seed(seed)
     on_grid = (index >= 0).all(1) | heldout  # a seen stripe lacks a factor: it is no combination
-    candidates = _sampled(on_grid.nonzero()[:, 0], MAX_CANDIDATES, rng)
+    candidates = some_rows(on_grid.nonzero()[:, 0], MAX_CANDIDATES, rng)
     most = max(MIN_CLASSIFIED, int(MAX_PRODUCTS / (len(candidates) * pixels)) - CONTROLS)
-    rows = _sampled((heldout & allowed).nonzero()[:, 0], most, rng)
-    controls = _sampled((~heldout & on_grid & allowed).nonzero()[:, 0], CONTROLS, rng)
+    rows = some_rows((heldout & allowed).nonzero()[:, 0], most, rng)
+    controls = some_rows((~heldout & on_grid & allowed).nonzero()[:, 0], CONTROLS, rng)
     if len(candidates) < on_grid.sum():
         # Those that differ from a classified image in one factor are the likeliest mistakes: they are never left out.
         beside = torch.zeros(len(index), dtype=torch.bool)
@@ -180,10 +184,6 @@ def _chosen(
             beside |= (index == index[row]).sum(1) >= index.shape[1] - 1
         candidates = torch.cat([candidates, (beside & on_grid).nonzero()[:, 0]]).unique()
     return rows, controls, candidates
-
-
-def _sampled(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
-    return rows if len(rows) <= most else rows[torch.randperm(len(rows), generator=rng)[:most]].sort().values
 
 
 def _learned(
