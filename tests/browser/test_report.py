@@ -183,8 +183,7 @@ def test_one_factor_and_runs_without_a_diagnosis_open_too(report):
     expect(opened(report, MISSING)).to_contain_text("not run yet")
 
 
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
 def test_it_fits_narrow_and_wide_light_and_dark(page, written, screenshot, width, scheme):
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
