@@ -46,7 +46,7 @@ def opened(store: Store, run_ids: Sequence[str]) -> tuple[list[Run], dict[str, s
     runs, problems = [], {}
     for prefix in run_ids:
         try:
-            runs.append(Run(store.spec(store.find(prefix)), store))
+            runs.append(store[store.find(prefix)])
         except ComposcopeError as error:
             problems[prefix] = str(error)
     return runs, problems
@@ -210,13 +210,10 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
 def diagnosed(run: Run, stored_only: bool = False) -> tuple[Diagnosis | None, str]:
     """The diagnosis, or why there is none."""
     try:
-        if not stored_only or run.store is None:
-            return run.diagnosis, ""
-        if run.store.has_diagnosis(run.run_id):
-            return run.store.diagnosis(run.run_id), ""
+        diagnosis = run.artifacts.diagnosis() if stored_only else run.diagnosis
     except ComposcopeError as error:
         return None, str(error)
-    return None, "the run is not diagnosed"
+    return diagnosis, "" if diagnosis else "the run is not diagnosed"
 
 
 def layer_data(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> dict[str, Any]:

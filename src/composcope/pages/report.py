@@ -21,7 +21,8 @@ from composcope.pages.page import render, write_page
 from composcope.pages.runs import RunRow, missing_row, run_row, short_row
 from composcope.runs.spec import Spec
 from composcope.store.index import without_collections
-from composcope.store.store import Record, Store
+from composcope.store.records import Record
+from composcope.store.store import Store
 from composcope.study.judging import Judgement, PartJudgement
 from composcope.study.ledger import Ledger, seed_texts
 from composcope.study.panel import RenderedPanel
