@@ -179,7 +179,7 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """
     task, heldout = run.spec.task, run.split.mask
     index = grid_index(run.split.latents, task.factors)
-    drawn = task.foreground(run.draw())
+    foregrounds = task.foreground(run.draw())
     if len(task.factors) > 1:
         name, rows = "Superposition", list(index.unbind(1))
         # A diagonal of the grid has every value of all factors, so its parts are all there are.
@@ -194,10 +194,10 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         rows = [torch.where(heldout, heldout.cumsum(0) - 1, -1)]
     else:
         return None, None
-    known = torch.stack(rows).amin(0) >= 0
-    total = torch.stack([part[row[known]] for part, row in zip(parts, rows, strict=True)]).sum(0)
+    complete = torch.stack(rows).amin(0) >= 0
+    total = torch.stack([part[row[complete]] for part, row in zip(parts, rows, strict=True)]).sum(0)
     match = torch.full((len(index),), torch.nan, dtype=torch.float64)
-    match[known] = shape_correlation(drawn[known], total)
+    match[complete] = shape_correlation(foregrounds[complete], total)
     packs = [
         {"rows": packed(row.numpy().astype(np.int32)), "images": packed_pixels(part, scale(part))}
         for part, row in zip(parts, rows, strict=True)
@@ -243,16 +243,16 @@ def scale(images: Images) -> list[float]:
     return [min(0.0, images.min().item()), max(1.0, images.max().item())]
 
 
-def outside(images: Images, shown: Sequence[float]) -> int:
+def outside(images: Images, ends: Sequence[float]) -> int:
     """How many pixels lie too far outside a range to be kept."""
-    low, high = shown
+    low, high = ends
     room = BEYOND * (high - low)
     return int(((images < low - room) | (images > high + room)).sum())
 
 
-def packed_pixels(images: Images, shown: Sequence[float]) -> dict[str, Any]:
+def packed_pixels(images: Images, ends: Sequence[float]) -> dict[str, Any]:
     """Images as bytes, with the values of the first and the last level; 255 is no value."""
-    low, high = shown
+    low, high = ends
     room = BEYOND * (high - low)
     pixels: Pixels = images.float().mean(1)
     least = max(min(low, pixels.min().item()), low - room)

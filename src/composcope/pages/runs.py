@@ -234,8 +234,8 @@ def measure_command(store: Store, run_id: str) -> str:
 def described(spec: Mapping[str, Any]) -> tuple[str, str]:
     """A run's title, and in short its decoder's sizes, its task and its hole."""
     try:
-        known = Spec.from_dict(spec)
-        name, task = title(known), known.task.to_dict(defaults=False)
+        loaded = Spec.from_dict(spec)
+        name, task = title(loaded), loaded.task.to_dict(defaults=False)
     except BadInput:  # a plugin that is not loaded, or not a spec at all
         kinds = [entry(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
         name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", entry(spec, "task")
@@ -251,14 +251,14 @@ def brief(part: Any, words: bool = False) -> str:
     """
     if not isinstance(part, Mapping):
         return str(part)
-    shown = [
+    texts = [
         f"{name} {value:g}" if isinstance(value, int | float) else f"{value}"
         for name, value in part.items()
         if name != "kind"
         and not isinstance(value, bool)
         and isinstance(value, (int, float, str) if words else (int, float))
     ]
-    return " ".join([str(part.get("kind")), *shown])
+    return " ".join([str(part.get("kind")), *texts])
 
 
 def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
