@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from composcope.study.claim import Bounds, Claim, Excluded, Part
 from composcope.study.observations import Observation, Observations
-from composcope.study.preset import AUTHORS_SETTING, Preset
+from composcope.study.plan import AUTHORS_SETTING, Preset
 from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
 from composcope.words import counted
 

@@ -162,15 +162,13 @@ def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
 def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
     """The part's value for every seed; seeds of which a run failed or is damaged are excluded."""
     values: Mapping[int, Value] = {}
-    if part.effect is None:
-        return values
     try:
-        values = part.effect(evidence)
+        values = part.values(evidence)
     except RunFailed:  # a damaged run
         evidence = evidence.without_damaged()
         with suppress(RunFailed):  # something else; the table of runs says what
-            values = part.effect(evidence)
-    if part.exact:
+            values = part.values(evidence)
+    if part.exact or part.effect is None:
         return values
     return {**{seed: Excluded(reason) for seed, reason in evidence.failed.items()}, **values}
 

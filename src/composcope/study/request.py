@@ -9,8 +9,7 @@ from composcope.runs.spec import Spec
 from composcope.store.store import Store
 from composcope.study.claim import Claim
 from composcope.study.panel import Panel
-from composcope.study.plan import Plan, specs_of, varied
-from composcope.study.preset import Preset
+from composcope.study.plan import Plan, Preset, specs_of, varied
 from composcope.study.study import Study
 
 
@@ -105,7 +104,7 @@ def search_groups(request: Request) -> dict[str, str]:
         if panel.search is not None:
             for key, specs in request.plan(panel).items():
                 for spec in specs:
-                    groups.setdefault(spec.run_id, panel.search(key, spec))
+                    groups.setdefault(spec.run_id, panel.search.name(key, spec))
     return groups
 
 
@@ -128,9 +127,9 @@ def remaining_work(request: Request, store: Store) -> Work:
         needed = {spec.run_id: spec for spec in panel.needed(plan, store)}
         wanted |= needed
         by_figure[panel.name] = set(needed)
-        if panel.most_runs is not None and any(missing(spec, store) for spec in needed.values()):
+        if panel.search is not None and any(missing(spec, store) for spec in needed.values()):
             have = {run_id for run_id in own if store.has(run_id)} | needed.keys()
-            later[panel.name] = max(panel.most_runs(request.preset) - len(have), 0)
+            later[panel.name] = max(panel.search.max_runs(request.preset) - len(have), 0)
         if panel.diagnosed:
             diagnosed |= {run_id for run_id, spec in needed.items() if spec.decoder.draws}
     todo = {run_id: spec for run_id, spec in wanted.items() if missing(spec, store, diagnosed)}

@@ -11,7 +11,7 @@ import composcope as cs
 from composcope.pages.answer import OTHER, answer, class_label, explored, who_composes
 from composcope.pages.report import command, missing_specs, part_view, write_report
 from composcope.pages.runs import RunRow, run_row
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.base import TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.runs.diagnose_runs import measure_run
 from composcope.runs.pipeline import run

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 import composcope as cs
-from composcope.study.plan import label_of, specs_of, varied
-from composcope.study.preset import read_seeds
+from composcope.study.plan import label_of, read_seeds, specs_of, varied
 from composcope.study.request import make_request, remaining_work
 from composcope.study.study import find_study
 

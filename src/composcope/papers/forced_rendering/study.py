@@ -15,7 +15,7 @@ from composcope.papers.forced_rendering import (
     similarity,
     stripes,
 )
-from composcope.papers.forced_rendering.presets import PRESETS
+from composcope.papers.forced_rendering.base import PRESETS
 from composcope.study.panel import Panel
 from composcope.study.study import Headline, RunClass, Study
 

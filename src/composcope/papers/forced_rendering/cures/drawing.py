@@ -1,44 +1,44 @@
-"""The overview of the cures drawn: held-out images of each kind of run below the truth."""
+"""The overview of the cures page: held-out images of each kind of run below the truth."""
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from composcope.factors import Latents
-from composcope.papers.forced_rendering.cures.numbers import Block, Cures
 from composcope.study.drawing import MARK, figure, show_image
-from composcope.study.plan import label_of
+from composcope.study.numbers import Numbers, Row
 from composcope.tasks.base import Images
 
 SPACE = 0.25  # between blocks, in rows
 LABEL, NOTE, CELL = 1.45, 0.85, 0.62  # inches: names on the left, accuracies on the right, one image
 
 
-def draw_cures(numbers: Cures) -> Figure:
+def draw_cures(numbers: Numbers) -> Figure:
     """Each block of rows: the truth, then one row per kind of run; a plus marks the true position of the bump."""
-    columns = max(len(block.latents) for block in numbers.blocks)
-    rows = [1 + len(block.images) for block in numbers.blocks]
+    blocks = numbers.common["blocks"]
+    columns = max(len(block["points"]) for block in blocks)
+    rows = [1 + len(block["images"]) for block in blocks]
     heights = [height for count in rows for height in [*[1.0] * count, SPACE]][:-1]
-    drawn = figure(CELL * columns + LABEL + NOTE, 1.04 * CELL * sum(heights) + 0.25)
-    grid = drawn.add_gridspec(len(heights), columns, height_ratios=heights)
+    page = figure(CELL * columns + LABEL + NOTE, 1.04 * CELL * sum(heights) + 0.25)
+    grid = page.add_gridspec(len(heights), columns, height_ratios=heights)
     row = 0
-    for block in numbers.blocks:
-        for label, images, note in _lines(block):
-            panels = [drawn.add_subplot(grid[row, column]) for column in range(len(images))]
-            _draw_images(panels, images, None if images is block.truth else block.latents)
+    for block in blocks:
+        for label, images, note in _lines(numbers, block):
+            panels = [page.add_subplot(grid[row, column]) for column in range(len(images))]
+            _draw_images(panels, images, None if label == "truth" else block["points"])
             panels[0].set_ylabel(label, rotation=0, ha="right", va="center")
             panels[-1].annotate(note, (1.1, 0.5), xycoords="axes fraction", va="center")
             row += 1
         row += 1  # the space between blocks
-    return drawn
+    return page
 
 
-def _lines(block: Block) -> list[tuple[str, Images, str]]:
+def _lines(numbers: Numbers, block: Row) -> list[tuple[str, Images, str]]:
     """What each row of a block shows: its label, its images, and the mean accuracy over seeds."""
-    lines = [("truth", block.truth, "within\n1 pixel")]
-    for key, images in block.images.items():
-        accuracies = block.accuracies[key]
-        lines.append((label_of(key), images, f"{sum(accuracies) / len(accuracies):.0%}"))
+    lines = [("truth", block["truth"], "within\n1 pixel")]
+    for kind, images in block["images"].items():
+        accuracies = numbers.column("accuracy", kind)
+        lines.append((kind, images, f"{sum(accuracies) / len(accuracies):.0%}"))
     return lines
 
 
