@@ -14,21 +14,9 @@ from composcope.study.observations import Observations
 from composcope.study.panel import Panel, RenderedPanel
 from composcope.study.reproduce import Reproduction
 from composcope.study.request import Request
+from tiny import tiny
 
 HOSTILE = "<script>alert(1)</script>"
-
-
-def tiny(**changes):
-    """A run of milliseconds."""
-    spec = cs.Spec(
-        task=cs.BumpTask(8),
-        holdout=cs.Square(2, 5),
-        encoding=cs.Bump(),
-        decoder=cs.MLP(depth=1, width=8),
-        sampling=cs.Everything(),
-        training=cs.Training(steps=6, batch=16),
-    )
-    return replace(spec, **changes)
 
 
 SEEN = tiny()

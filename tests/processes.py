@@ -1,8 +1,33 @@
-"""Looking at processes that a test has started."""
+"""Processes that a test has started, and threads in their place."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
+
+import composcope as cs
+
+COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
+
+
+def output_of(*arguments: object) -> str:
+    """What the command line prints in a process of its own."""
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def descendants(pid: int) -> list[int]:
+    """The ids of the processes that a process has started, and of those that these have."""
+    try:
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]  # by thread
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    children = [int(child) for text in lists for child in text.split()]
+    return [*children, *(below for child in children for below in descendants(child))]
 
 
 def alive(pid: int) -> bool:
@@ -21,3 +46,25 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def train_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a thread of this process do the runs; a process would first import torch."""
+
+    class Threads(ThreadPoolExecutor):
+        def __init__(self, workers: int, slots: int) -> None:
+            super().__init__(1)
+            self.slots = slots
+
+        def steps(self) -> list[float]:
+            return [0.0] * self.slots
+
+        def forget(self, slot: int) -> None:
+            pass
+
+    monkeypatch.setattr("composcope.workers.executor.LocalPool", Threads)
+
+
+def same_everywhere(store: cs.Store, run_id: str) -> dict[str, bytes]:
+    """The files of a run that are the same wherever it is done."""
+    return {name: data for name, data in store.files(run_id).items() if name not in ("provenance.json", "done.json")}

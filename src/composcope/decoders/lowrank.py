@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from composcope.components import register
-from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape, init_as_transposed
+from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape, init_as_transposed
 from composcope.fastconv import Conv3x3, PReLU, is_plain
 
-SHORTEST = 1e-12  # as torch.nn.functional.normalize has it
+MIN_LENGTH = 1e-12  # as torch.nn.functional.normalize has it
 
 
 @register("lowrank")
@@ -31,9 +31,9 @@ class LowRank(Decoder):
     - `activate_embedding`: a PReLU between the matrices and the first 3x3 layer, as in the authors' network.
     """
 
-    rank: Annotated[int, Field(ge=1, le=MOST_WIDTH)] | None = None
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 2
-    channels: Annotated[int, Field(ge=1, le=MOST_WIDTH)] | None = None
+    rank: Annotated[int, Field(ge=1, le=MAX_WIDTH)] | None = None
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 2
+    channels: Annotated[int, Field(ge=1, le=MAX_WIDTH)] | None = None
     init: Literal["ones", "authors"] = "ones"
     activate_embedding: bool = False
 
@@ -98,7 +98,7 @@ class _Matrices(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, v: Tensor, weight: Tensor, u: Tensor) -> Tensor:
-        v_length, u_length = (torch.linalg.vector_norm(x, dim=2, keepdim=True).clamp_min(SHORTEST) for x in (v, u))
+        v_length, u_length = (torch.linalg.vector_norm(x, dim=2, keepdim=True).clamp_min(MIN_LENGTH) for x in (v, u))
         v_unit, u_unit = v / v_length, u / u_length
         ctx.save_for_backward(v, weight, u, v_unit, u_unit, v_length, u_length)
         return torch.bmm((v_unit * weight.unsqueeze(2)).transpose(1, 2), u_unit)

@@ -1,10 +1,8 @@
 """Convolutions, and PReLU, that train faster than PyTorch's on a CPU, with PyTorch's wherever they would not."""
 
 from composcope.fastconv.functional import conv3x3, is_plain, upsample2x
-from composcope.fastconv.memory import keep_memory
-from composcope.fastconv.modules import Conv3x3, Upsample2x, prepare
-from composcope.fastconv.prelu import PReLU
-from composcope.fastconv.state import Mode, Status, mode, status, used, using
+from composcope.fastconv.modules import Conv3x3, PReLU, Upsample2x, prepare
+from composcope.fastconv.state import Mode, Status, keep_memory, mode, status, used, using
 
 __all__ = [
     "Conv3x3",

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from composcope.display import counted
 from composcope.errors import BadInput
 from composcope.plain import pack_arrays, unpack_arrays
-from composcope.words import counted
 
 FORMAT = 3
 TREE = "tree.json"

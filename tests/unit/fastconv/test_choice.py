@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from composcope import fastconv
-from composcope.fastconv.rule import best_kernel
+from composcope.fastconv.functional import best_kernel
 
 needs_kernels = pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
 

@@ -10,9 +10,10 @@ import torch
 import composcope as cs
 from composcope.measures.error import mse
 from composcope.pages.explorer import explorer_data, write_explorer
-from composcope.pages.titles import title, titles
+from composcope.pages.runs import title, titles
 from composcope.runs.pipeline import run
 from composcope.runs.run import Run
+from tiny import line
 
 
 def unpacked(data):
@@ -101,15 +102,7 @@ def test_layers_have_volumes_and_units(trained, tiny_spec):
 
 @pytest.mark.filterwarnings("ignore::composcope.runs.spec.NotComposition")
 def test_one_factor_is_a_line_with_a_blend_in_its_gap(trained):
-    spec = cs.Spec(
-        task=cs.RotationTask(angles=18),
-        holdout=cs.Interval("angle", 150, 210),
-        encoding=cs.Circle(),
-        decoder=cs.MLP(depth=1, width=4),
-        sampling=cs.Everything(),
-        training=cs.Training(steps=2, batch=8),
-    )
-    data = explorer_data([trained(spec)])
+    data = explorer_data([trained(line())])
     told = data["runs"][0]
     assert data["tasks"][0]["sizes"] == [18, 1]
     rows = unpacked(told["prediction"]["parts"][0]["rows"])

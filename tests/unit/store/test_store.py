@@ -21,10 +21,10 @@ SEALED = ["spec.json", "curve.csv", "weights.safetensors", "provenance.json"]
 
 
 @pytest.fixture
-def done(tiny_spec, store):
+def done(tiny_spec, store, trained):
     """Two finished runs; tests damage the first."""
-    cs.run(replace(tiny_spec, seed=1), store)
-    return cs.run(tiny_spec, store)
+    trained(replace(tiny_spec, seed=1), store)
+    return trained(tiny_spec, store)
 
 
 def same(one, other):
@@ -350,7 +350,7 @@ def test_killed_at_random_moments_finished_runs_stay(tiny_spec, folder):
     chance = random.Random(0)
     store = cs.Store(folder)
     longest = 0.25
-    for _ in range(12):
+    for _ in range(8):
         longest *= 1 if store.run_ids() else 1.5  # a busy machine may need longer for the first
         before = {run_id for run_id in store.run_ids() if store.has(run_id)}
         child = fork.Process(target=run_many, args=(tiny_spec, folder))
@@ -378,7 +378,7 @@ def run_at_once(spec, folder, start, failures):
 
 def test_two_processes_may_do_the_same_run_at_once(tiny_spec, folder):
     failures = fork.SimpleQueue()
-    for seed in range(8):
+    for seed in range(4):
         start = fork.Barrier(2)
         spec = replace(tiny_spec, seed=seed)
         pair = [fork.Process(target=run_at_once, args=(spec, folder, start, failures)) for _ in range(2)]
@@ -387,7 +387,7 @@ def test_two_processes_may_do_the_same_run_at_once(tiny_spec, folder):
         for child in pair:
             child.join()
     assert failures.empty(), failures.get()
-    assert cs.Store(folder).frame(verify=True)["status"].tolist() == ["done"] * 8
+    assert cs.Store(folder).frame(verify=True)["status"].tolist() == ["done"] * 4
     assert not list(folder.glob(".staging-*"))
 
 

@@ -12,13 +12,14 @@ import composcope as cs
 from composcope.errors import CannotStore, DiskFull
 from composcope.runs.costs import missing
 from composcope.runs.run import load
+from composcope.store import staging
 from composcope.store import store as store_room
-from composcope.workers import jobs, staging
+from composcope.workers import jobs
 
 
 @pytest.fixture
-def done(tiny_spec, store):
-    return cs.run(tiny_spec, store)
+def done(tiny_spec, store, trained):
+    return trained(tiny_spec, store)
 
 
 def trained(run):

@@ -24,10 +24,10 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07 \u202etxt.exe \ud800 \x9b31m"
 
 
 @pytest.fixture
-def done(tiny_spec, store):
+def done(tiny_spec, store, trained):
     """Two finished runs; tests replace parts of the first."""
-    cs.run(replace(tiny_spec, seed=1), store)
-    return cs.run(tiny_spec, store)
+    trained(replace(tiny_spec, seed=1), store)
+    return trained(tiny_spec, store)
 
 
 def resealed(folder, name, content):

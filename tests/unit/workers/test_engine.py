@@ -17,6 +17,7 @@ from composcope.runs.pipeline import run_with_lease
 from composcope.workers import executor, jobs, time_limit
 from composcope.workers.resources import Resources, local_workers
 from composcope.workers.time_limit import OutOfTime, TimeLimit
+from processes import same_everywhere
 
 
 @pytest.fixture
@@ -31,11 +32,6 @@ def threads():
         yield pool
 
 
-def contents(store, run_id):
-    """Everything that is the same wherever a run is done."""
-    return {name: data for name, data in store.files(run_id).items() if name not in ("provenance.json", "done.json")}
-
-
 @pytest.mark.parametrize("gather", [False, True], ids=["shared", "gathered"])
 def test_any_executor_gives_the_bytes_of_a_run_by_itself(gather, specs, threads, store, tmp_path):
     alone, diagnosed = cs.Store(tmp_path / "alone"), [specs[0].run_id]
@@ -46,7 +42,7 @@ def test_any_executor_gives_the_bytes_of_a_run_by_itself(gather, specs, threads,
     assert sorted(outcome.run_id for outcome in outcomes) == sorted(spec.run_id for spec in specs)
     assert not any(outcome.failure for outcome in outcomes)
     for spec in specs:
-        assert contents(store, spec.run_id) == contents(alone, spec.run_id)
+        assert same_everywhere(store, spec.run_id) == same_everywhere(alone, spec.run_id)
     assert store.has_diagnosis(specs[0].run_id)
     assert sorted(path.name for path in store.folder.iterdir() if not path.name.startswith(".")) == sorted(
         [*(spec.run_id for spec in specs), "store.json"]
@@ -55,9 +51,9 @@ def test_any_executor_gives_the_bytes_of_a_run_by_itself(gather, specs, threads,
 
 def test_a_trained_run_is_sent_to_be_diagnosed_and_its_diagnosis_comes_back(specs, threads, store):
     cs.run(specs[0], store)
-    before = contents(store, specs[0].run_id)
+    before = same_everywhere(store, specs[0].run_id)
     cs.run_all(specs[:1], store, executor=threads, gather=True, diagnosed=[specs[0].run_id])
-    after = contents(store, specs[0].run_id)
+    after = same_everywhere(store, specs[0].run_id)
     assert before.items() <= after.items()
     assert store.has_diagnosis(specs[0].run_id)
 
@@ -270,16 +266,19 @@ def test_local_workers_fit_the_machine(monkeypatch):
     assert local_workers(5, Resources(threads=3), 4) == 4
 
 
-def test_several_calls_use_the_same_processes(specs, store):
-    told = []
+@pytest.mark.usefixtures("quick_workers")
+def test_several_calls_use_the_same_processes(specs, store, monkeypatch):
+    progress = []
     with executor.shared_workers({}, 1, 2) as options:
         pool = options["executor"]
         assert not any(outcome.failure for outcome in cs.run_all(specs[:1], store, **options))
         first = set(pool._pool._processes)
         assert pool.steps()[0] > 0
-        cs.run_all(specs[1:], store, on_progress=lambda done, _: told.append(done), **options)
+        submit = pool.submit
+        monkeypatch.setattr(pool, "submit", lambda *job: (progress.append(pool.steps()), submit(*job))[1])
+        cs.run_all(specs[1:], store, **options)
         assert set(pool._pool._processes) == first
-    assert told[0] < told[-1]  # what the first call left in shared memory does not count
+    assert progress[0] == [0, 0]  # what the first call left in shared memory does not count
     assert pool._pool is None
     assert all(store.has(spec.run_id) for spec in specs)
 

@@ -5,7 +5,7 @@ All of its runs are those of other figures. No claim rests on it.
 
 import torch
 
-from composcope.decoders.pixelwise import Pixelwise
+from composcope.decoders.tokens import Pixelwise
 from composcope.papers.forced_rendering.cures.drawing import draw_cures
 from composcope.papers.forced_rendering.depths.figures import others
 from composcope.papers.forced_rendering.lowrank.figures import none_and_both

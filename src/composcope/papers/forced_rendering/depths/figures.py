@@ -12,8 +12,7 @@ from torch import Tensor
 
 from composcope.decoders.base import Decoder
 from composcope.decoders.mlp import MLP
-from composcope.decoders.pixelwise import Pixelwise
-from composcope.decoders.transformer import Transformer
+from composcope.decoders.tokens import Pixelwise, Transformer
 from composcope.papers.forced_rendering.base import PAPER_SEEDS, QUICK_SEEDS, base_spec, cnn
 from composcope.papers.forced_rendering.base import SIZES as BASE
 from composcope.papers.forced_rendering.depths.drawing import draw_gallery

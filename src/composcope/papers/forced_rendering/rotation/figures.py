@@ -9,8 +9,7 @@ from torch import Tensor
 
 from composcope.activations.recording import record
 from composcope.decoders.base import Decoder
-from composcope.decoders.cnn import CNN
-from composcope.decoders.digit_cnn import DigitCNN
+from composcope.decoders.cnn import CNN, DigitCNN
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.encodings import Circle

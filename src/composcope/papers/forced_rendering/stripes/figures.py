@@ -15,9 +15,8 @@ from composcope.papers.forced_rendering.stripes.drawing import draw_outputs, dra
 from composcope.papers.forced_rendering.stripes.drawing_units import draw_first_layers, draw_typical, draw_units
 from composcope.papers.forced_rendering.stripes.units import first_layers, stripe_and_bump, typical, unit_table
 from composcope.papers.forced_rendering.volumes import evenness_both_ways, evenness_table
-from composcope.randomness import generator
 from composcope.runs.run import Run
-from composcope.runs.spec import Spec
+from composcope.runs.spec import Spec, training_latents
 from composcope.sampling import Stripes, single_values
 from composcope.study.evidence import Evidence
 from composcope.study.numbers import Numbers, Row, Rows
@@ -128,7 +127,7 @@ def samples(evidence: Evidence, shown: int = 4) -> Numbers:
     """Some of the first run's training images: vertical stripes, horizontal stripes and bumps."""
     ((key, (run, *_)),) = evidence.items()
     spec = run.spec
-    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
     missing = absent(latents)
     kinds = {
         "stripes at x": latents[missing[:, 1]],
