@@ -75,14 +75,15 @@ class Study:
 
     def preset(self, name: str | None = None) -> Preset:
         """The preset of this name, by default the first."""
-        known = {preset.name: preset for preset in self.presets}
+        presets = {preset.name: preset for preset in self.presets}
         if name is None:
             return self.presets[0]
-        if name not in known:
+        if name not in presets:
+            available = ", ".join(presets)
             raise BadInput(
-                f"study {self.name!r} has no preset {name!r}{nearest(name, known)}; available: {', '.join(known)}"
+                f"study {self.name!r} has no preset {name!r}{nearest(name, presets)}; available: {available}"
             )
-        return known[name]
+        return presets[name]
 
     def select(self, names: Sequence[str]) -> list[Panel]:
         """The named figures, "3" for all of 3a to 3d; every figure if none is named."""

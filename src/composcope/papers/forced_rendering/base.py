@@ -161,9 +161,9 @@ def spread_rows(latents: Latents, mask: Bool[Tensor, "n"], across: int = 3) -> l
     """Indices of `across` x `across` points of the mask, evenly spread; row by row, from the top left."""
     coordinates = []
     for values in latents[mask][:, :2].T:
-        known = values.unique()
-        at = ((torch.arange(across) + 0.5) * len(known) / across).long()
-        coordinates.append(known[at].tolist())
+        grid = values.unique()
+        at = ((torch.arange(across) + 0.5) * len(grid) / across).long()
+        coordinates.append(grid[at].tolist())
     wanted = [(x, y) for y in reversed(coordinates[1]) for x in coordinates[0]]
     index = {(x, y): row for row, (x, y) in enumerate(latents[:, :2].tolist()) if mask[row]}
     return [index[point] for point in wanted if point in index]

@@ -6,9 +6,15 @@ import torch
 
 from composcope.decoders.tokens import Pixelwise
 from composcope.papers.forced_rendering.base import PAPER, QUICK, TINY
-from composcope.papers.forced_rendering.cures import PANELS
-from composcope.papers.forced_rendering.cures.drawing import grey_range
-from composcope.papers.forced_rendering.cures.figures import SHOWN, blocks, cure_table, cures, every_block
+from composcope.papers.forced_rendering.cures import (
+    PANELS,
+    SHOWN,
+    blocks,
+    cure_table,
+    cures,
+    every_block,
+    grey_range,
+)
 from composcope.study.drawing import MARK
 
 from .made import picture

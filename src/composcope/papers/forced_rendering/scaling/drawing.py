@@ -37,12 +37,12 @@ def _draw_thresholds(axes: Axes, scaling: Scaling) -> None:
     for kind in KINDS:
         colour, marker, label = LOOK[kind]
         thresholds = {size: scaling.threshold(kind, size) for size in scaling.sizes}
-        known = {size: summary for size, summary in thresholds.items() if summary.sign != "?"}
+        measured = {size: summary for size, summary in thresholds.items() if summary.sign != "?"}
         _draw_seeds(axes, scaling, kind)
-        if not known:
+        if not measured:
             continue
         power = over_seeds(list(scaling.exponents(kind).values()))
-        exact = {size: summary for size, summary in known.items() if not summary.sign}
+        exact = {size: summary for size, summary in measured.items() if not summary.sign}
         sizes, means = list(exact), np.array([2**summary.mean for summary in exact.values()])
         ends = np.array([[2**summary.low, 2**summary.high] for summary in exact.values()]).reshape(-1, 2).T
         axes.errorbar(
@@ -56,9 +56,9 @@ def _draw_thresholds(axes: Axes, scaling: Scaling) -> None:
             capsize=2.5,
             label=f"{label}: {_power(power)}",
         )
-        first = min(known)
+        first = min(measured)
         guide = np.array([first, max(scaling.sizes)])
-        law = 2 ** known[first].mean * (guide / first) ** LAWS[kind]
+        law = 2 ** measured[first].mean * (guide / first) ** LAWS[kind]
         axes.plot(guide, law, color=colour, linestyle=(0, (2, 2)), linewidth=0.9)
         name = "N" if LAWS[kind] == 1 else f"N$^{LAWS[kind]}$"
         beside = guide[1] * (1 + SPREAD), law[1]

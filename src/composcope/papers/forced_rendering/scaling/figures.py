@@ -173,8 +173,8 @@ def needed(plan: Plan, store: Store) -> list[Spec]:
     starts = searches_of(plan)
     return [
         specs[name, seed, images]
-        for (name, seed), known in accuracies.items()
-        for images in continued(replace(starts[name], seed=seed), known).next_counts
+        for (name, seed), by_count in accuracies.items()
+        for images in continued(replace(starts[name], seed=seed), by_count).next_counts
     ]
 
 
