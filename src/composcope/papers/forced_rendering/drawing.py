@@ -1,7 +1,7 @@
 """What several figures draw in the same way: curves over layers, maps of the volume and of errors, a dot per seed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import matplotlib
@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from composcope.papers.forced_rendering.layers import OTHERS, UNTRAINED, last_hidden, nan_if_none
+from composcope.papers.forced_rendering.volumes import inner, std
 from composcope.study.drawing import COLOURS, PAGE, figure, frame, outline
 from composcope.study.numbers import Numbers, Row
 from composcope.study.statistics import interval
@@ -206,6 +207,45 @@ def _draw_maps(
             border.set_color("black")  # the usual colour cannot be told from the map's
         text = f"{gap:+.2f} | {grid_gap:+.2f}"
         axes.set_title(f"{layer}\n{text}" if has_name else text, fontsize=6, pad=1.5)
+
+
+def draw_evenness(numbers: Numbers, title: Callable[[str], str]) -> Figure:
+    """A row per kind of run, a column per layer after the code; last, in the first row, the map of the true images.
+
+    - `title`: what a row is called, from its kind of run and the way in which derivatives are taken.
+    """
+    kinds = [(kind, way) for kind in numbers.kinds for way in numbers.common["ways"]]
+    layers = numbers.rows[0]["layers"]
+    heldout, truth = numbers.common["heldout"], numbers.common["truth"]
+    maps = {pair: numbers.first[pair[0]][f"maps{pair[1]}"] for pair in kinds}
+    # The end of the colour scale: nearly every value of every map is within it.
+    values = torch.cat([each[1:].flatten() for each in maps.values()]).nan_to_num(0.0).abs()
+    limit = max(0.5, float(torch.quantile(values, 0.99)))
+    side = (PAGE - 1.3) / len(layers)
+    page = figure(PAGE, 0.4 + (side + 0.1) * len(kinds))
+    grid = page.subplots(len(kinds), len(layers), squeeze=False)
+    for number, (line, (kind, way)) in enumerate(zip(grid, kinds, strict=True)):
+        spreads = numbers.stack(f"spread{way}", kind).mean(0)
+        for index, (axes, layer) in enumerate(zip(line, layers[1:], strict=False), start=1):
+            name = f"{layer}\n" if number == 0 else ""
+            text = f"spread {spreads[index]:.2f}" if index == 1 else f"{spreads[index]:.2f}"
+            _show(axes, maps[kind, way][index], heldout, limit, name + text)
+        line[0].set_ylabel(f"{title(kind + way)}\n\ny", labelpad=2)
+        line[-1].set_axis_off()
+    _show(grid[0, -1], truth, heldout, limit, f"true images\n{std(inner(truth)):.2f}")
+    grid[0, -1].set_axis_on()
+    for axes in grid[-1, :-1]:
+        axes.set_xlabel("x", labelpad=2)
+    bar = page.colorbar(ScalarMappable(Normalize(-limit, limit), SIGNED), ax=grid, extend="both", aspect=20)
+    bar.set_label("$\\log_{10} dv$ minus its mean on seen")
+    return page
+
+
+def _show(axes: Axes, values: Tensor, heldout: Tensor, limit: float, title: str) -> None:
+    axes.imshow(values.T.numpy(), origin="lower", cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="nearest")
+    outline(axes, heldout)
+    axes.set_title(title, fontsize=7, pad=2)
+    frame(axes)
 
 
 class Sheet:

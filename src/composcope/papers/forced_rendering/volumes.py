@@ -1,13 +1,9 @@
-"""How even the volume element is over the latent plane, layer by layer: numbers of runs, and what figures show."""
+"""How even the volume element is over the latent plane, layer by layer."""
 
 from collections.abc import Callable, Mapping
 
 import torch
 from jaxtyping import Bool, Float, Shaped
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
@@ -15,10 +11,8 @@ from composcope.diagnosis.truth import true_geometry
 from composcope.measures.geometry import FLOOR
 from composcope.measures.grid import grid_sizes
 from composcope.papers.forced_rendering.base import heldout_map
-from composcope.papers.forced_rendering.drawing import SIGNED
 from composcope.papers.forced_rendering.layers import log_maps, nan_if_none
 from composcope.runs.run import Run
-from composcope.study.drawing import PAGE, figure, frame, outline
 from composcope.study.evidence import Evidence
 from composcope.study.layers import LayerNumber
 from composcope.study.numbers import Numbers, Row, Rows
@@ -139,42 +133,3 @@ def evenness_table(numbers: Numbers) -> Rows:
     gap = (truth[heldout].mean() - truth[~heldout].mean()).item()
     perfect = {"runs": "true images", "layer": "image", "spread of log10 volume": std(inner(truth))}
     return [*rows, {**perfect, "held-out minus seen": gap, "seeds": 1}]
-
-
-def draw_evenness(numbers: Numbers, title: Callable[[str], str]) -> Figure:
-    """A row per kind of run, a column per layer after the code; last, in the first row, the map of the true images.
-
-    - `title`: what a row is called, from its kind of run and the way in which derivatives are taken.
-    """
-    kinds = [(kind, way) for kind in numbers.kinds for way in numbers.common["ways"]]
-    layers = numbers.rows[0]["layers"]
-    heldout, truth = numbers.common["heldout"], numbers.common["truth"]
-    maps = {pair: numbers.first[pair[0]][f"maps{pair[1]}"] for pair in kinds}
-    # The end of the colour scale: nearly every value of every map is within it.
-    values = torch.cat([each[1:].flatten() for each in maps.values()]).nan_to_num(0.0).abs()
-    limit = max(0.5, float(torch.quantile(values, 0.99)))
-    side = (PAGE - 1.3) / len(layers)
-    page = figure(PAGE, 0.4 + (side + 0.1) * len(kinds))
-    grid = page.subplots(len(kinds), len(layers), squeeze=False)
-    for number, (line, (kind, way)) in enumerate(zip(grid, kinds, strict=True)):
-        spreads = numbers.stack(f"spread{way}", kind).mean(0)
-        for index, (axes, layer) in enumerate(zip(line, layers[1:], strict=False), start=1):
-            name = f"{layer}\n" if number == 0 else ""
-            text = f"spread {spreads[index]:.2f}" if index == 1 else f"{spreads[index]:.2f}"
-            _show(axes, maps[kind, way][index], heldout, limit, name + text)
-        line[0].set_ylabel(f"{title(kind + way)}\n\ny", labelpad=2)
-        line[-1].set_axis_off()
-    _show(grid[0, -1], truth, heldout, limit, f"true images\n{std(inner(truth)):.2f}")
-    grid[0, -1].set_axis_on()
-    for axes in grid[-1, :-1]:
-        axes.set_xlabel("x", labelpad=2)
-    bar = page.colorbar(ScalarMappable(Normalize(-limit, limit), SIGNED), ax=grid, extend="both", aspect=20)
-    bar.set_label("$\\log_{10} dv$ minus its mean on seen")
-    return page
-
-
-def _show(axes: Axes, values: Tensor, heldout: Tensor, limit: float, title: str) -> None:
-    axes.imshow(values.T.numpy(), origin="lower", cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="nearest")
-    outline(axes, heldout)
-    axes.set_title(title, fontsize=7, pad=2)
-    frame(axes)

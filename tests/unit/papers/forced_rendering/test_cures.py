@@ -13,8 +13,8 @@ from composcope.papers.forced_rendering.cures import (
     cure_table,
     cures,
     every_block,
-    grey_range,
 )
+from composcope.papers.forced_rendering.drawing_cures import grey_range
 from composcope.study.drawing import MARK
 
 from .made import picture

@@ -25,12 +25,12 @@ from composcope.papers.forced_rendering.drawing import (
     LABELS,
     SCALE,
     draw_dots,
+    draw_evenness,
     draw_one_code,
     draw_profiles,
     draw_share,
     draw_volumes,
 )
-from composcope.papers.forced_rendering.volumes import draw_evenness
 from composcope.study.claim import magnitude
 from composcope.study.drawing import COLOURS, MARK
 from composcope.study.layers import fall, hidden, largest_fall, layer, layer_trend, steadiness

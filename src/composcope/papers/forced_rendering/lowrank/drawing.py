@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from torch import Tensor
 
-from composcope.papers.forced_rendering.volumes import draw_evenness
+from composcope.papers.forced_rendering.drawing import draw_evenness
 from composcope.study.drawing import COLOURS, COLUMN, PAGE, figure, frame, show_image
 from composcope.study.numbers import Numbers
 

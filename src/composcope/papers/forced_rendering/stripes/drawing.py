@@ -11,7 +11,7 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 from torch import Tensor
 
-from composcope.papers.forced_rendering.volumes import draw_evenness
+from composcope.papers.forced_rendering.drawing import draw_evenness
 from composcope.study.drawing import COLOURS, COLUMN, MARK, PAGE, figure, show_image
 from composcope.study.numbers import Numbers, Rows
 
