@@ -103,7 +103,7 @@ def test_fields_can_be_set(settings, changed, composcope, tiny_toml, folder):
     result = composcope("run", tiny_toml, "--store", folder, *(part for s in settings for part in ("--set", s)))
     assert result.code == 0, result.err
     (run_id,) = cs.Store(folder).run_ids()
-    assert changed(cs.Store(folder).spec(run_id))
+    assert changed(cs.Store(folder).run_folder(run_id).spec())
 
 
 def test_list_and_show(composcope, tiny_toml, folder, tiny_spec):

@@ -12,13 +12,13 @@ import composcope as cs
 from composcope.errors import BadInput
 from composcope.papers.forced_rendering.base import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.study import STUDY
-from composcope.study.crew import draw_and_observe
 from composcope.study.drawing import STYLE
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.judging import judge
 from composcope.study.numbers import pack_numbers, unpack_numbers
 from composcope.study.observations import Observations, observe, read_evidence
 from composcope.study.panel import numbers_of, render
+from composcope.study.parallel import draw_and_observe
 from composcope.study.plan import label_of, specs_of, varied
 from composcope.study.request import make_request, remaining_work
 from processes import train_in_threads
@@ -44,13 +44,13 @@ def reproduced(tmp_path_factory, composcope_once, tiny_runs):
         result = composcope_once("reproduce", *ALONE, "--store", store.folder, "--out", out)
     assert result.code == 0, result.err
     for run_id in store.run_ids():
-        tiny_runs.add(run_id, store.files(run_id))
+        tiny_runs.add(run_id, store.run_folder(run_id).files())
     return result, store, out
 
 
 def draw_quickly(monkeypatch):
     """In this process, since others take longer to start, and with fonts that are quick to embed."""
-    monkeypatch.setattr("composcope.study.crew.FEWEST_FOR_PROCESSES", 10**6)
+    monkeypatch.setattr("composcope.study.parallel.FEWEST_FOR_PROCESSES", 10**6)
     monkeypatch.setitem(STYLE, "pdf.fonttype", 3)
 
 
@@ -166,7 +166,7 @@ def test_evidence_of_two_machines_is_written_as_one_ledger(reproduced, composcop
 def test_runs_carry_what_was_claimed_when_they_were_trained(reproduced):
     _, store, out = reproduced
     run_id = CATALOGUE["1b"].plan(TINY)["bump"][0].run_id
-    assert store.provenance(run_id)["registration"] == STUDY.registration
+    assert store.run_folder(run_id).provenance()["registration"] == STUDY.registration
     assert all(observation.registered for observation in read_evidence([out / "evidence.json"]).observations)
 
 
@@ -355,7 +355,7 @@ def test_several_processes_give_the_same_figures_and_claims(reproduced, monkeypa
     monkeypatch.setitem(STYLE, "pdf.fonttype", 42)
     request = make_request(STUDY, ["1e", "9"], "tiny")
     alone, _ = draw_and_observe(request, store, workers=1)
-    monkeypatch.setattr("composcope.study.crew.FEWEST_FOR_PROCESSES", 1)
+    monkeypatch.setattr("composcope.study.parallel.FEWEST_FOR_PROCESSES", 1)
     panels, observations = draw_and_observe(request, store, workers=2)
     assert panels == alone
     assert [panel.name for panel in panels] == ["1e", "9"]
@@ -383,7 +383,7 @@ def test_one_figure_trains_only_what_it_needs_of_the_seeds_that_are_named(folder
         "reproduce", "3d", *ALONE, "--seeds", "15-16", "--store", folder, "--out", folder.parent / "out"
     )
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     assert sorted(run.seed for run in runs) == [15] * 4 + [16] * 4
     assert {path.name for path in (folder.parent / "out" / "figures").iterdir()} == {"figure_3d.png", "figure_3d.pdf"}
 
@@ -393,7 +393,7 @@ def test_a_figure_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent)
     result = composcope(*arguments, "--set", "penalties=[]", "--set", "task.sigma=2")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     assert len(runs) == 1  # without their penalties the four are the same run
     assert runs[0].task.sigma == 2
 
@@ -403,7 +403,7 @@ def test_one_penalty_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent / "o")
     result = composcope(*arguments, "--set", "penalties.variance.weight=0.5")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     weights = sorted(tuple((penalty.kind, penalty.weight) for penalty in run.penalties) for run in runs)
     assert weights == [(), (("entropy", 0.1),), (("entropy", 0.1), ("variance", 0.5)), (("variance", 0.5),)]
     ledger = json.loads((folder.parent / "o" / "claims.json").read_text())

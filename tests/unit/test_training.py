@@ -12,8 +12,8 @@ from torch import nn
 
 import composcope as cs
 from composcope import training
+from composcope.runs.machine import using_threads
 from composcope.training import AdamW
-from composcope.workers.machine import using_threads
 
 STILL = {"weight_decay": 0.0}
 
@@ -125,7 +125,7 @@ def test_the_plateau_halves_the_rate_after_more_than_five_epochs_without_progres
 
 
 def test_the_plateau_ends_at_the_smallest_rate_and_never_raises_it():
-    for lr, expected in ((1e-3, training.SMALLEST_RATE), (1e-8, 1e-8)):
+    for lr, expected in ((1e-3, training.MIN_RATE), (1e-8, 1e-8)):
         rate = training._Rate(cs.Training(lr=lr, schedule="plateau"), 1)
         for _ in range(200):
             rate.end_epoch(1.0)

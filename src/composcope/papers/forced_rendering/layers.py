@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from composcope.diagnosis.layers import Geometry, LayerDiagnosis, geometry_of
-from composcope.diagnosis.truth import true_geometry
+from composcope.diagnosis.layers import Geometry, LayerDiagnosis, geometry_of, true_geometry
 from composcope.measures.geometry import FLOOR, grid_metric
 from composcope.measures.grid import on_grid
 from composcope.measures.probes import linear_probes

@@ -6,7 +6,7 @@ from statistics import fmean
 from jaxtyping import Bool
 from torch import Tensor
 
-from composcope.diagnosis.truth import additive_cross
+from composcope.diagnosis.superposition import additive_cross
 from composcope.measures.complexity import Complexity, pixel_complexity
 from composcope.measures.error import LEARNED
 from composcope.papers.forced_rendering.base import (

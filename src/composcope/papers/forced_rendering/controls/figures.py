@@ -7,7 +7,7 @@ from torch import Tensor
 
 from composcope.decoders.image_encoder import ImageEncoder
 from composcope.diagnosis.errors import mean_over
-from composcope.diagnosis.truth import true_geometry
+from composcope.diagnosis.layers import true_geometry
 from composcope.holdouts import Holdout, Nothing
 from composcope.measures.geometry import volume_summary
 from composcope.measures.grid import on_grid

@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from composcope.diagnosis.truth import additive_cross
+from composcope.diagnosis.superposition import additive_cross
 from composcope.factors import absent
 from composcope.measures.error import shape_correlation
 from composcope.papers.forced_rendering.base import SIZES as BASE
