@@ -21,6 +21,7 @@ from composcope.study.panel import numbers_of, render
 from composcope.study.parallel import draw_and_observe
 from composcope.study.plan import label_of, specs_of, varied
 from composcope.study.request import make_request, remaining_work
+from composcope.workers.local_pool import LocalPool
 from processes import train_in_threads
 
 CATALOGUE = {panel.name: panel for panel in STUDY.panels}
@@ -50,7 +51,7 @@ def reproduced(tmp_path_factory, composcope_once, tiny_runs):
 
 def draw_quickly(monkeypatch):
     """In this process, since others take longer to start, and with fonts that are quick to embed."""
-    monkeypatch.setattr("composcope.study.parallel.FEWEST_FOR_PROCESSES", 10**6)
+    monkeypatch.setattr("composcope.study.parallel.MIN_FOR_PROCESSES", 10**6)
     monkeypatch.setitem(STYLE, "pdf.fonttype", 3)
 
 
@@ -354,9 +355,11 @@ def test_several_processes_give_the_same_figures_and_claims(reproduced, monkeypa
     _, store, out = reproduced
     monkeypatch.setitem(STYLE, "pdf.fonttype", 42)
     request = make_request(STUDY, ["1e", "9"], "tiny")
-    alone, _ = draw_and_observe(request, store, workers=1)
-    monkeypatch.setattr("composcope.study.parallel.FEWEST_FOR_PROCESSES", 1)
-    panels, observations = draw_and_observe(request, store, workers=2)
+    with LocalPool(1) as pool:
+        alone, _ = draw_and_observe(request, store, pool)
+    monkeypatch.setattr("composcope.study.parallel.MIN_FOR_PROCESSES", 1)
+    with LocalPool(2) as pool:
+        panels, observations = draw_and_observe(request, store, pool)
     assert panels == alone
     assert [panel.name for panel in panels] == ["1e", "9"]
     for panel in panels:

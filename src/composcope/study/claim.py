@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from jaxtyping import Float, Int
@@ -53,10 +53,12 @@ class Effect:
     """One value per seed, from the runs under some keys of the plan.
 
     - `values`: the values that the evidence gives. `keys`: the keys at a preset.
+    - `by`: what has a value of its own: a seed or, where conditions are compared, a condition (its place in the plan).
     """
 
     values: Callable[[Evidence], Values]
     keys: Callable[[Preset], Sequence[Key]]
+    by: Literal["seed", "condition"] = "seed"
 
     def __call__(self, evidence: Evidence) -> Values:
         return self.values(evidence)
@@ -65,6 +67,11 @@ class Effect:
 def effect_of(*keys: KeyOf) -> Callable[[Callable[[Evidence], Values]], Effect]:
     """Decorates a function that gives one value per seed: the effect of the runs under these keys."""
     return lambda values: Effect(values, lambda preset: [key_at(key, preset) for key in keys])
+
+
+def by_condition(values: Callable[[Evidence], Values]) -> Effect:
+    """The effect of a function that gives one value per condition, by its place in the plan."""
+    return Effect(values, lambda preset: [], "condition")
 
 
 Number = Callable[[Run], float | None]
@@ -125,6 +132,11 @@ class Part:
     reason: str
     exact: bool = False
     learned: bool = False
+
+    @property
+    def by_condition(self) -> bool:
+        """Whether conditions have values, not seeds."""
+        return isinstance(self.effect, Effect) and self.effect.by == "condition"
 
     def values(self, evidence: Evidence) -> Values:
         """The effect of every seed, or why a seed has none."""

@@ -27,7 +27,7 @@ MACHINE = ("cpu", "processor", "lanes")
 
 @dataclass(frozen=True)
 class Observation:
-    """One effect of one seed.
+    """One effect of one seed, or of one condition by its place in the plan.
 
     - `version`: of the claim; `registered`: whether the claim was registered in this form before the runs were trained.
     - `runs`: the ids of the seed's runs; `provenance`: the machine and versions they came from.
@@ -135,28 +135,30 @@ def _joined_provenance(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str
 
 
 def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
-    """Every part's effect for every seed that the evidence has."""
-    runs: dict[int, list[Run]] = {}
+    """Every part's effect for every seed, or condition, that the evidence has."""
+    by_seed: dict[int, list[Run]] = {}
     for group in evidence.values():
         for run in group:
-            runs.setdefault(run.spec.seed, []).append(run)
+            by_seed.setdefault(run.spec.seed, []).append(run)
+    by_condition = {place: list(group) for place, group in enumerate(evidence.values())}
     effects = [(part, _effect(part, evidence)) for part in claim.parts]
-    seeds = {seed for _, values in effects for seed in values}
-    provenance = {seed: _provenance(runs.get(seed, [])) for seed in seeds}  # after the effects, which may diagnose
-    return [
-        Observation(
-            claim.number,
-            claim.version,
-            part.measure,
-            seed,
-            defined(value if isinstance(value, Bounds | Excluded) else float(value)),
-            part.exact or all(_registered(claim, run.provenance) for run in runs.get(seed, [])),
-            tuple(run.run_id for run in runs.get(seed, [])),
-            provenance[seed],
-        )
-        for part, values in effects
-        for seed, value in sorted(values.items())
-    ]
+    observations = []
+    for part, values in effects:
+        for place, value in sorted(values.items()):
+            runs = (by_condition if part.by_condition else by_seed).get(place, [])
+            observations.append(
+                Observation(
+                    claim.number,
+                    claim.version,
+                    part.measure,
+                    place,
+                    defined(value if isinstance(value, Bounds | Excluded) else float(value)),
+                    part.exact or all(_registered(claim, run.provenance) for run in runs),
+                    tuple(run.run_id for run in runs),
+                    _provenance(runs),
+                )
+            )
+    return observations
 
 
 def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
@@ -168,7 +170,7 @@ def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
         evidence = evidence.without_damaged()
         with suppress(RunFailed):  # something else; the table of runs says what
             values = part.values(evidence)
-    if part.exact or part.effect is None:
+    if part.exact or part.effect is None or part.by_condition:
         return values
     return {**{seed: Excluded(reason) for seed, reason in evidence.failed.items()}, **values}
 

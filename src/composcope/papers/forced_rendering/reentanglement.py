@@ -4,13 +4,43 @@ If the layers' re-entanglement causes the failure, decoders that compose are les
 a cure makes a decoder less entangled. That both go together would be necessary for a cause, not proof of one.
 """
 
-from composcope.papers.forced_rendering.base import EQUAL, all_codes
-from composcope.papers.forced_rendering.controls.figures import all_controls
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from composcope.activations.recording import record
+from composcope.diagnosis.errors import mean_over
+from composcope.measures.geometry import volume_summary
+from composcope.measures.probes import linear_probes
+from composcope.papers.forced_rendering.base import EQUAL, SIZES, all_codes
+from composcope.papers.forced_rendering.codes.claims import nothing_share
+from composcope.papers.forced_rendering.controls.figures import all_controls, compared_region
 from composcope.papers.forced_rendering.lowrank.figures import ablation
+from composcope.papers.forced_rendering.similarity.claims import sum_correlation
 from composcope.papers.forced_rendering.similarity.figures import sums
+from composcope.papers.forced_rendering.stripes.claims import UPWARD, over_bumps
 from composcope.papers.forced_rendering.stripes.figures import all_amounts, bumps_alone, most_bumps
 from composcope.runs.run import Run
-from composcope.study.claim import Claim, Part, difference
+from composcope.study.claim import (
+    UNDEFINED,
+    Claim,
+    Effect,
+    Number,
+    Part,
+    Value,
+    Values,
+    by_condition,
+    defined,
+    difference,
+    effect_of,
+)
+from composcope.study.evidence import Evidence
+from composcope.study.layers import layer
 from composcope.study.plan import KeyOf, only, together
 
 # Every kind of decoder that fails or composes: codes, amounts of stripes and bumps, the corner, no hole, and low-rank
@@ -18,14 +48,6 @@ from composcope.study.plan import KeyOf, only, together
 conditions = together(all_codes, all_amounts, only(all_controls, "corner", "no hole"), ablation)
 # Each cure and its untreated control: no hole, both penalties, stripes.
 cured_and_not = only(conditions, "bump", "no hole", "none", "both", bumps_alone, most_bumps)
-
-MEASURES = (
-    "factorization (eq. 7, differences) at the last hidden layer",
-    "minus |gap of log10 volume| (differences) at the last hidden layer",
-    "R2 of probes fitted on seen and scored on held-out points at the last hidden layer",
-    "PF_Coeff of single factors",
-)
-"""Each is larger the less entangled a decoder is, in the paper's reading."""
 
 APART = (
     "0.5 is no association. At least 0.6 is required, so that an interval inside 0.4 to 0.6, or on the other side, "
@@ -38,9 +60,161 @@ CURES: tuple[tuple[str, KeyOf, KeyOf], ...] = (
 )
 
 
+FACTORIZATION = layer("geometry.factorization.mean_of_ratios", "differences").at("last hidden")
+HELDOUT_PROBE = layer("probes.*.heldout").at("last hidden")
+COMPOSES, FAILS = 0.9, 0.5
+"""Shares of held-out images within 1 pixel, at least and below which a run composes and fails."""
+
+
+def region(run: Run) -> Bool[Tensor, "n"]:
+    """What is held out or, without a hole, what the square of the base runs would hold out."""
+    hole = next(sizes.hole for sizes in SIZES.values() if sizes.size == run.spec.task.image_shape[-1])
+    return compared_region(run, hole)
+
+
+def evenness(run: Run) -> float:
+    """Minus |gap of log10 volume| between the region and the rest, by differences, at the last hidden layer."""
+    differences = list(run.diagnosis.layers.values())[-2].differences
+    gap = None if differences is None else volume_summary(differences.volume, region(run)).gap
+    return torch.nan if gap is None else -abs(gap)
+
+
+def readout(run: Run) -> float:
+    """R2 of probes fitted outside the region and scored inside, at the last hidden layer; mean over factors."""
+    if run.split.mask.any():
+        return HELDOUT_PROBE(run)
+    name = list(run.diagnosis.layers)[-2]
+    with torch.no_grad():
+        parts = [record(run.drawer, codes)[0][name] for codes in run.codes.split(128)]  # in bounded memory
+    scores = linear_probes(torch.cat(parts), run.split.latents, run.spec.task.factors, region(run), seed=run.spec.seed)
+    return float(np.mean([score.heldout for score in scores.values()]))
+
+
 def pf_coeff(run: Run) -> float | None:
     """The share of single-factor terms in the kernel of the images."""
     return run.diagnosis.kernels.pf_coeff
+
+
+MEASURES: dict[str, Number] = {
+    "factorization (eq. 7, differences) at the last hidden layer": FACTORIZATION,
+    "minus |gap of log10 volume| (differences) at the last hidden layer": evenness,
+    "R2 of probes fitted on seen and scored on held-out points at the last hidden layer": readout,
+    "PF_Coeff of single factors": pf_coeff,
+}
+"""Each is larger the less entangled a decoder is, in the paper's reading."""
+
+
+def accuracy(run: Run) -> float:
+    """Share of the region's images within 1 pixel of the true position."""
+    return mean_over(run.point_errors.placed, region(run)) or 0.0
+
+
+def composes(run: Run) -> bool | None:
+    """Whether the run composes: True or False, None if it does neither clearly."""
+    error = mean_over(run.point_errors.share, region(run)) or 0.0
+    if accuracy(run) >= COMPOSES and error < FAILS:
+        return True
+    return False if accuracy(run) < FAILS else None
+
+
+Condition = tuple[Sequence[float], Sequence[float]]
+"""The measure of a condition's composing runs and of its failing runs."""
+
+
+def auc(conditions: Sequence[Condition]) -> float:
+    """The share of pairs of a composing and a failing run in which the composing one has the larger value.
+
+    Ties count half; NaN if there is no pair.
+
+    >>> auc([([2.0, 3.0], []), ([], [1.0, 2.0])])
+    0.875
+    """
+    composing, failing = (np.array([value for each in conditions for value in each[side]]) for side in (0, 1))
+    larger = composing[:, None] > failing
+    ties = composing[:, None] == failing
+    return float((larger + 0.5 * ties).mean()) if larger.size else torch.nan
+
+
+def jackknife(statistic: Callable[[Sequence[Condition]], float], conditions: Sequence[Condition]) -> list[float]:
+    """Tukey's pseudo-values n T - (n - 1) T_without_i, whose mean and t-interval are those of the statistic T.
+
+    >>> jackknife(lambda each: sum(sum(composing) for composing, _ in each) / len(each), [([1.0], []), ([3.0], [])])
+    [1.0, 3.0]
+    """
+    count, whole = len(conditions), statistic(conditions)
+    left_out = [statistic([*conditions[:index], *conditions[index + 1 :]]) for index in range(count)]
+    return [count * whole - (count - 1) * without for without in left_out]
+
+
+def separation(measure: Number) -> Effect:
+    """The jackknife's pseudo-values of the AUC, by condition; conditions without a clear run are left out."""
+
+    def effect(evidence: Evidence) -> Values:
+        conditions: dict[int, Condition] = {}
+        for index, runs in enumerate(evidence.values()):
+            values = [(composes(run), measure(run)) for run in runs]
+            composing, failing = (
+                [v for side, v in values if side is which and v is not None] for which in (True, False)
+            )
+            if composing or failing:
+                conditions[index] = (composing, failing)
+        if not all(any(condition[side] for condition in conditions.values()) for side in (0, 1)):
+            return {}
+        return dict(zip(conditions, map(defined, jackknife(auc, list(conditions.values()))), strict=True))
+
+    return by_condition(effect)
+
+
+def over_seeds(measure: Number) -> Effect:
+    """The rank correlation of the measure with the accuracy over a condition's seeds, by condition."""
+
+    def effect(evidence: Evidence) -> Values:
+        conditions = {index: runs for index, runs in enumerate(evidence.values()) if len(runs) > 2}
+        return {index: rank_correlation(runs, measure, accuracy) for index, runs in conditions.items()}
+
+    return by_condition(effect)
+
+
+Item = TypeVar("Item")
+
+
+def rank_correlation(
+    items: Sequence[Item], first: Callable[[Item], float | None], second: Callable[[Item], float | None]
+) -> Value:
+    """Spearman's; undefined where one of both is missing or always the same."""
+    from scipy import stats
+
+    if len(items) < 3:
+        return UNDEFINED
+    pairs = [(first(item), second(item)) for item in items]
+    columns = np.array([[np.nan if value is None else value for value in pair] for pair in pairs]).T
+    if np.isnan(columns).any() or not np.ptp(columns, axis=1).all():
+        return UNDEFINED
+    return float(stats.spearmanr(*columns).statistic)
+
+
+def over_snapshots(first: Number, second: Number) -> Effect:
+    """The rank correlation of two numbers over a run's snapshots, by seed."""
+
+    @effect_of("bump")
+    def effect(evidence: Evidence) -> Values:
+        return {run.spec.seed: rank_correlation(snapshots(run), first, second) for run in evidence["bump"]}
+
+    return effect
+
+
+@cache
+def snapshots(run: Run) -> tuple[Run, ...]:
+    """The run as it was at each of its snapshots, with a diagnosis of its images; none if it kept fewer than three."""
+    if len(run.snapshots) < 3:
+        return ()
+    earlier = [Run(run.spec, run.artifacts, weights) for weights in run.snapshots.values()]
+    for each in earlier:
+        each.__dict__["diagnosis"] = each.diagnose(layers=["image"])  # what is stored is of the last step
+    return tuple(earlier)
+
+
+IMAGE_GAP = layer("geometry.volume.gap", "exact").at("image")
 
 
 CLAIMS = (
@@ -53,33 +227,41 @@ CLAIMS = (
         plan=conditions,
         primary=tuple(
             Part(
-                f"AUC of {measure}, composing against failing runs, conditions left out in turn",
-                None,
+                f"AUC of {name}, composing against failing runs, conditions left out in turn",
+                separation(measure),
                 ">",
                 0.6,
                 APART,
             )
-            for measure in MEASURES
+            for name, measure in MEASURES.items()
         ),
         secondary=(
             *(
                 Part(
-                    f"rank correlation of {measure} with held-out accuracy over the seeds of a condition",
-                    None,
+                    f"rank correlation of {name} with held-out accuracy over the seeds of a condition",
+                    over_seeds(measure),
                     ">",
                     0.2,
                     "the counterpart of an AUC of 0.6",
                 )
-                for measure in MEASURES
+                for name, measure in MEASURES.items()
             ),
             *(
-                Part(f"{measure}, {cure}", None, ">", 0.0, EQUAL + "; a cure makes a decoder less entangled")
-                for measure in MEASURES
-                for cure, _, _ in CURES
+                Part(
+                    f"{name}, {cure}",
+                    difference(more, less, measure),
+                    ">",
+                    0.0,
+                    EQUAL + "; a cure makes a decoder less entangled",
+                )
+                for name, measure in MEASURES.items()
+                for cure, more, less in CURES
             ),
             *(
-                Part(f"{measure}, slope per step in the number of bumps with stripes", None, ">", 0.0, "0 is no trend")
-                for measure in MEASURES
+                Part(
+                    f"{name}, slope per step in the number of bumps with stripes", over_bumps(measure), ">", 0.0, UPWARD
+                )
+                for name, measure in MEASURES.items()
             ),
         ),
         note="A run composes if at least 90 % of its held-out images are within 1 pixel and their error is below half "
@@ -112,7 +294,7 @@ CLAIMS = (
             Part(
                 "rank correlation over snapshots of the gap of log10 volume of images (exact) with the correlation of "
                 "held-out images with the sum",
-                None,
+                over_snapshots(IMAGE_GAP, sum_correlation),
                 ">",
                 0.0,
                 EQUAL,
@@ -120,7 +302,7 @@ CLAIMS = (
             Part(
                 "rank correlation over snapshots of the gap of log10 volume of images (exact) with the share of "
                 "held-out images with nothing drawn",
-                None,
+                over_snapshots(IMAGE_GAP, nothing_share),
                 "<",
                 0.0,
                 EQUAL,
