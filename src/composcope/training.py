@@ -15,8 +15,9 @@ from torch.optim.adamw import adamw
 
 from composcope.components import CONFIG, Listed
 from composcope.errors import RunFailed
-from composcope.fastconv import prepare
+from composcope.fastconv import compiled_step, prepare
 from composcope.penalties import Batch, Penalty, TrainingData
+from composcope.penalties.base import Step
 from composcope.randomness import generator, seeded
 
 Weights = dict[str, Tensor]
@@ -139,43 +140,33 @@ def train(
     codes, images, withheld = (part.to(device) for part in (data.codes, data.images, data.heldout_codes))
     ceiling = DIVERGED * max(targets.square().mean().item(), 1.0)
     total = settings.total_steps(len(inputs))
-    optimizer, rate = AdamW(module.parameters(), settings.weight_decay, settings.clip), _Rate(settings, total)
+    rate = _Rate(settings, total)
     trained, validated = _parts(settings, len(inputs), seed)
     rng, curve, snapshots, step, epoch = generator(seed, "batches"), [], {}, 0, 0
     loss_rng = generator(seed, "loss")
+    samples = _Samples(inputs, targets, codes, images)
     with seeded(seed, "training"):
         known = replace(data, codes=codes, images=images, heldout_codes=withheld)
         terms = [
             penalty.start(replace(known, rng=generator(seed, f"penalty {index}")))
             for index, penalty in enumerate(penalties)
         ]
+        take_step = _Steps(module, samples, settings, penalties, terms, loss, loss_rng)
         while step < total:
             epoch += 1
             losses, added = torch.zeros((), device=device), torch.zeros((), device=device)
             before = step
             order = trained[torch.randperm(len(trained), generator=rng)].to(device)
             for batch in order.split(settings.batch)[: total - step]:
-                optimizer.zero_grad()
-                given, wanted, outputs = inputs.index_select(0, batch), targets.index_select(0, batch), None
-                if loss is None:
-                    outputs = module(given)
-                    error = _error(outputs, wanted, settings.l1)
-                else:
-                    error = loss(module, given, wanted, loss_rng)
-                extra = []
-                if terms:
-                    samples = Batch(codes.index_select(0, batch), images.index_select(0, batch), outputs)
-                    extra = [term(module, samples) for term in terms]
-                sum(extra, error).backward()
-                optimizer.step(rate.at(step))
-                losses += error.detach()
-                if extra:
-                    added += sum(term.detach() for term in extra)
+                error, penalty = take_step(batch, rate.at(step))
+                losses += error
+                added += penalty
                 step += 1
                 if step in settings.snapshots:
                     snapshots[step] = weights_of(module)
                 if on_step is not None:
                     on_step(step, module)
+                    take_step.check()
             row = {"epoch": epoch, "step": step, "loss": losses.item() / (step - before)}
             if penalties:
                 row["penalty"] = added.item() / (step - before)
@@ -189,9 +180,72 @@ def train(
             curve.append(row)
             if on_epoch is not None:
                 on_epoch(row, module)
+                take_step.check()
     module.eval()
     weights = weights_of(module)
     return Trained(weights, curve, time.perf_counter() - start, snapshots, cpu_time() - cpu_start)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """The training set: what the module is given and should give, and the codes and images that penalties see."""
+
+    inputs: Tensor
+    targets: Tensor
+    codes: Tensor
+    images: Tensor
+
+
+class _Steps:
+    """Training steps of one module: in compiled code where that does what autograd would, otherwise by autograd."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        samples: _Samples,
+        settings: Training,
+        penalties: Sequence[Penalty],
+        terms: Sequence[Step],
+        loss: Loss | None,
+        rng: torch.Generator,
+    ) -> None:
+        self.module, self.samples, self.l1 = module, samples, settings.l1
+        self.terms, self.loss, self.rng, self.taken = terms, loss, rng, 0
+        self.optimizer = AdamW(module.parameters(), settings.weight_decay, settings.clip)
+        self.compiled = None
+        if loss is None:
+            moments = list(zip(self.optimizer.means, self.optimizer.squares, strict=True))
+            given = samples.inputs, samples.targets, penalties, moments
+            self.compiled = compiled_step(
+                module, *given, settings.batch, settings.l1, settings.clip, settings.weight_decay
+            )
+
+    def check(self) -> None:
+        """To be called after a callback, which may have changed the module: autograd heeds whatever it did."""
+        if self.compiled and not self.compiled.is_valid():
+            self.compiled = None
+            self.optimizer.updates = [self.taken] * len(self.optimizer.updates)
+
+    def __call__(self, batch: Tensor, rate: float) -> tuple[Tensor | float, Tensor | float]:
+        """The error and the sum of the penalties for the samples of these indices, before the update."""
+        self.taken += 1
+        if self.compiled:
+            return self.compiled(batch, rate, self.taken)
+        self.optimizer.zero_grad()
+        inputs, targets, codes, images = (
+            part.index_select(0, batch)
+            for part in (self.samples.inputs, self.samples.targets, self.samples.codes, self.samples.images)
+        )
+        outputs = None
+        if self.loss is None:
+            outputs = self.module(inputs)
+            error = _error(outputs, targets, self.l1)
+        else:
+            error = self.loss(self.module, inputs, targets, self.rng)
+        extra = [term(self.module, Batch(codes, images, outputs)) for term in self.terms]
+        sum(extra, error).backward()
+        self.optimizer.step(rate)
+        return error.detach(), sum((term.detach() for term in extra), 0.0)
 
 
 def _cpu_clock(device: str | torch.device) -> Callable[[], float]:

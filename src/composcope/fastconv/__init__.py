@@ -4,19 +4,28 @@ from composcope.fastconv.functional import conv3x3, is_plain, upsample2x
 from composcope.fastconv.memory import keep_memory
 from composcope.fastconv.modules import Conv3x3, Upsample2x, prepare
 from composcope.fastconv.prelu import PReLU
+from composcope.fastconv.recipes import Part, Shape, Unknown, penalty_recipe, recipe
 from composcope.fastconv.state import Mode, Status, mode, status, used, using
+from composcope.fastconv.step import CompiledStep, compiled_step
 
 __all__ = [
+    "CompiledStep",
     "Conv3x3",
     "Mode",
     "PReLU",
+    "Part",
+    "Shape",
     "Status",
+    "Unknown",
     "Upsample2x",
+    "compiled_step",
     "conv3x3",
     "is_plain",
     "keep_memory",
     "mode",
+    "penalty_recipe",
     "prepare",
+    "recipe",
     "status",
     "upsample2x",
     "used",
