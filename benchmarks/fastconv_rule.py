@@ -1,7 +1,7 @@
 """Is the rule that chooses a convolution right? Every cell measured both ways, and the cells where the rule loses.
 
-Run it on a processor whose number of lanes has not been measured; the rule's constants are in fastconv/rule.py. Ours is
-measured as training calls it, so that choosing a kernel is part of its time.
+Run it on a processor whose number of lanes has not been measured; the rule's constants are in fastconv/functional.py.
+Ours is measured as training calls it, so that choosing a kernel is part of its time.
 """
 
 import argparse

@@ -23,12 +23,12 @@ import torch
 from forecast_designs import NEW
 
 import composcope as cs
-from composcope.diagnosis.text import table
+from composcope.display import aligned
 from composcope.files import write_atomically
 from composcope.forecasts import Prediction
-from composcope.forecasts.domain import reasons_to_abstain
+from composcope.forecasts.forecast import reasons_to_abstain
 from composcope.verdict import NOT_LEARNED
-from composcope.verdict.judgement import kind_of
+from composcope.verdict.verdict import kind_of
 
 CHOSEN_ON, TRIED_ON = (16,), (10, 15, 20, 28)
 COLUMNS = ["design", "runs", "abstains", "no verdict", "compose", "right", "in place", "forecast", "error"]
@@ -163,7 +163,7 @@ def report(rows: Sequence[dict[str, Any]], composed: bool = False) -> str:
     """The table, how often each answer is right, and what forecasts cost."""
     answered = [row for row in rows if not row["abstains"]]
     judged = [row for row in answered if row["kind"] != NOT_LEARNED]
-    lines = [*table(summed_up(rows, composed)), "", '"right": agreement on "composes?" among runs with a verdict']
+    lines = [*aligned(summed_up(rows, composed)), "", '"right": agreement on "composes?" among runs with a verdict']
     for says, answer in (("yes", True), ("no", False)):
         own = [row for row in judged if (row["forecast_kind"] == "composes") == answer]
         lines.append(f'  "{says}" is right in {sum(row["right"] for row in own)} of {len(own)}')

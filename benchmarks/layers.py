@@ -10,8 +10,7 @@ from torch import Tensor
 
 from composcope import fastconv
 from composcope.fastconv import functional
-from composcope.fastconv.functional import Layer, by_torch
-from composcope.fastconv.rule import best_kernel, candidate
+from composcope.fastconv.functional import Layer, best_kernel, by_torch, candidate
 
 Inputs = tuple[Tensor, Tensor, Tensor]
 """A layer's input, weight and bias."""

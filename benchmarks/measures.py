@@ -18,11 +18,10 @@ from torch import Tensor
 
 from composcope.factors import Factor, latent_grid
 from composcope.measures import complexity, error, geometry, kernels, linear_factorization, manifold, probes, tuning
-from composcope.measures.gram import gram_matrix
 from composcope.measures.kernel_fits import fit_outputs
 from composcope.measures.kernel_structure import block_score, kernel_terms, schmidt
-from composcope.verdict import judge
-from composcope.verdict.oracles import oracle_images
+from composcope.measures.kernels import gram_matrix
+from composcope.verdict import classify
 
 ROWS = 28
 
@@ -109,13 +108,13 @@ def against_size(sizes: Sequence[int], repeats: int) -> None:
 
 def costs(factors: list[Factor], grid: Tensor, heldout: Tensor, images: Tensor) -> dict[str, Callable[[], object]]:
     """Every measure of one decoder's images, and of a layer with 4096 features."""
-    drawn = oracle_images(images, grid, heldout, factors, images)["superposer"]
+    drawn = images + images.flip(0)  # sums of two true images, as a superposer draws
     layer = torch.randn(len(grid), 4096, generator=torch.Generator().manual_seed(0))
     gram = kernels.cosine_kernel(drawn)
     layer_gram = gram_matrix(layer)
     rng = torch.Generator().manual_seed(0)
     return {
-        "verdict": lambda: judge(drawn, images, grid, heldout, factors, images),
+        "verdict": lambda: classify(drawn, images, grid, heldout, factors, images),
         "SSIM": lambda: error.ssim_error(drawn, images),
         "cosine Gram": lambda: kernels.cosine_kernel(drawn),
         "soft overlap Gram": lambda: kernels.soft_overlap_kernel(drawn),
@@ -129,7 +128,7 @@ def costs(factors: list[Factor], grid: Tensor, heldout: Tensor, images: Tensor) 
         "layer: PCA from Gram": lambda: manifold.pca_from_gram(layer_gram),
         "layer: metric by differences": lambda: geometry.grid_metric(layer, factors),
         "layer: tuning scores": lambda: tuning.unit_scores(layer, factors),
-        "layer: variance shares": lambda: linear_factorization.variance_shares(layer, factors),
+        "layer: effects": lambda: linear_factorization.effect_variances(layer, factors),
     }
 
 

@@ -3,7 +3,7 @@
 A decoder here is its images over the task's grid: what it draws where it has seen, and what it draws in the hole.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,11 +15,40 @@ from composcope.diagnosis.points import grid_split
 from composcope.diagnosis.truth import additive_cross
 from composcope.factors import latent_grid
 from composcope.measures.grid import grid_index
-from composcope.verdict import Verdict, judge
-from composcope.verdict.additive import fit_additive
-from composcope.verdict.oracles import oracle_images
+from composcope.verdict import Verdict, classify
+from composcope.verdict.references import fit_additive, nearest, neighbours
 
 HUES = torch.tensor([[1.0, 0.1, 0.1], [0.1, 0.9, 0.2], [0.2, 0.3, 1.0], [0.9, 0.8, 0.1]])
+
+
+def oracle_images(
+    truth: Tensor, latents: Tensor, heldout: Tensor, factors: Sequence[cs.Factor], cross: Tensor | None = None
+) -> dict[str, Tensor]:
+    """What each known-answer decoder draws: the truth on seen points and, on held-out points,
+
+    - *composer*: the truth; *blank*: nothing; *additive cross*: the sum of the stripes, if given;
+    - *additive*: the main effects of the factors, fitted on seen points; NaN where a value is not seen;
+    - *nearest seen*: the first of the seen images at the least distance in grid steps;
+    - *superposer*: for each factor the mean of the seen images that differ from the point in that factor alone, summed.
+    """
+    index = grid_index(latents, factors)
+    held, seen = heldout.nonzero()[:, 0], truth[~heldout]
+    images = {"composer": truth.clone()}
+    for name in ("nearest seen", "superposer", "blank"):
+        images[name] = truth.masked_fill(heldout[:, None, None, None], 0.0)
+    model = fit_additive(truth, index, ~heldout, factors)
+    added = model.predicted(index).reshape(truth.shape)
+    images["additive"] = torch.where(heldout[:, None, None, None], added, truth)
+    if cross is not None:
+        images["additive cross"] = torch.where(heldout[:, None, None, None], cross, truth)
+    for row, closest in nearest(index[heldout], index[~heldout], factors):
+        if len(closest):
+            images["nearest seen"][held[row]] = seen[closest[0]]
+    for row, beside in neighbours(index[heldout], index[~heldout]):
+        for members in beside:
+            if len(members):
+                images["superposer"][held[row]] += seen[members].mean(0)
+    return images
 
 
 def mask(shape: int, x: float, y: float, radius: float, side: int) -> Tensor:
@@ -202,7 +231,9 @@ def judged(case: Case, images: Tensor) -> Verdict:
     """The verdict on foregrounds over the case's grid."""
     parts = case.split()
     truth = case.task.foreground(case.task.render(parts.latents))
-    return judge(images, truth, parts.latents, parts.mask, case.task.factors, additive_cross(case.task, parts.latents))
+    return classify(
+        images, truth, parts.latents, parts.mask, case.task.factors, additive_cross(case.task, parts.latents)
+    )
 
 
 class Lookup(nn.Module):

@@ -223,3 +223,9 @@ def test_files_are_written_by_the_atomic_writer_alone(path):
 def test_the_exceptions_do_write():
     for name in WRITERS:
         assert set(writing_calls(SOURCE / name)), name
+
+
+def test_no_room_has_the_name_of_a_public_function():
+    """Importing a package `report` would hide a function `cs.report`."""
+    rooms = {room_of(module_of(path)) for path in FILES} - {None}
+    assert not rooms & set(composcope.__all__)

@@ -7,8 +7,8 @@ import torch
 
 from composcope.factors import Factor, latent_grid
 from composcope.measures import complexity, geometry, kernel_structure, kernels, probes
-from composcope.verdict import judge
-from composcope.verdict.oracles import oracle_images
+from composcope.verdict import classify
+from known_decoders import oracle_images
 
 
 def normal(*shape, seed=0):
@@ -241,6 +241,6 @@ def test_oracles_are_judged_as_themselves(size, low, high):
     cross = sum(bumps(torch.stack(pair, 1), size) for pair in ((grid[:, 0], absent), (absent, grid[:, 1])))
     truth = bumps(grid, size)
     for name, images in oracle_images(truth, grid, heldout, factors, cross).items():
-        result = judge(images, truth, grid, heldout, factors, cross)
+        result = classify(images, truth, grid, heldout, factors, cross)
         assert result.shares[name] == 1, (name, result.shares)
         assert result.score == (1 if name == "composer" else 0)

@@ -185,7 +185,7 @@ def test_certificate_names_the_values_that_are_never_seen(holdout):
         missing = set(factor.values) - set(parts.seen[:, index].tolist())
         if missing:
             unseen[factor.name] = tuple(sorted(missing))
-    assert parts.certificate.unseen == unseen
+    assert parts.certificate.missing == unseen
     assert parts.certificate.composition == (not unseen)
 
 

@@ -1,15 +1,13 @@
 from .components import register
 from .decoders.base import Decoder
-from .decoders.cnn import CNN
-from .decoders.digit_cnn import DigitCNN
+from .decoders.cnn import CNN, DigitCNN
 from .decoders.flow_matching import FlowMatching
 from .decoders.image_encoder import Autoencoder, ImageEncoder
 from .decoders.lowrank import LowRank
 from .decoders.mlp import MLP
 from .decoders.per_factor import Additive, Product
-from .decoders.pixelwise import Pixelwise
 from .decoders.spatial_broadcast import SpatialBroadcast
-from .decoders.transformer import Transformer
+from .decoders.tokens import Pixelwise, Transformer
 from .diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from .encodings import Bump, Circle, Encoding, OneHot, PerFactor, Positional, Rate, Thermometer
 from .errors import BadInput, ComposcopeError, RunFailed

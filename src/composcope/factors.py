@@ -4,11 +4,12 @@ A latent is a real number in its factor's own units. NaN means that the factor i
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -185,3 +186,25 @@ def column(factors: Sequence[Factor], name: str) -> int:
     if name not in names:
         raise ValueError(f"no factor is named {name!r}; the factors are {', '.join(names)}")
     return names.index(name)
+
+
+def value_indices(latents: Latents) -> tuple[Int[Tensor, "n factors"], tuple[int, ...]]:
+    """The index of each latent among the values that occur in its column, and how many of them there are."""
+    columns = [column.unique(return_inverse=True) for column in latents.unbind(1)]
+    return torch.stack([index for _, index in columns], 1), tuple(len(values) for values, _ in columns)
+
+
+def combination_numbers(indices: Int[Tensor, "n factors"], sizes: Sequence[int]) -> Int[Tensor, "n"]:
+    """One number per combination, from the indices of its values: in mixed radix, the first factor slowest.
+
+    Over a grid of these sizes the number is the row.
+
+    >>> combination_numbers(torch.tensor([[0, 2], [1, 0]]), (2, 3)).tolist()
+    [2, 3]
+    """
+    if math.prod(sizes) > 2**62:  # so many that the radix would overflow: only those that occur are counted
+        return indices.unique(dim=0, return_inverse=True)[1]
+    number = torch.zeros(len(indices), dtype=torch.long, device=indices.device)
+    for index, size in zip(indices.unbind(1), sizes, strict=True):
+        number = number * size + index
+    return number

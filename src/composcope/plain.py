@@ -23,8 +23,8 @@ from torch import Tensor
 
 Arrays = dict[str, np.ndarray]
 # Of all arrays in a file, unpacked; and the axes of one.
-MOST_ARRAY_BYTES = 2**32
-MOST_AXES = 32
+MAX_ARRAY_BYTES = 2**32
+MAX_AXES = 32
 SIMPLE = frozenset([str, int, float, bool])
 MISSING = object()
 
@@ -201,7 +201,7 @@ def pack_arrays(arrays: Arrays) -> bytes:
     return content.getvalue()
 
 
-def unpack_arrays(content: bytes, most: int = MOST_ARRAY_BYTES) -> Arrays:
+def unpack_arrays(content: bytes, most: int = MAX_ARRAY_BYTES) -> Arrays:
     """The arrays of a .npz file's contents; ValueError if it is not one, or holds anything but plain arrays.
 
     The sizes that the file declares are compared with each other, and their sum with `most`, before anything is
@@ -228,7 +228,7 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     shape, in_columns, dtype = _header(content[:start])
     if dtype.hasobject:
         raise ValueError(f"{entry.filename}: holds Python objects, which are not read")
-    if math.prod(shape) * dtype.itemsize != len(content) - start or len(shape) > MOST_AXES:
+    if math.prod(shape) * dtype.itemsize != len(content) - start or len(shape) > MAX_AXES:
         raise ValueError(f"{entry.filename}: {len(content) - start} bytes for {dtype} of shape {shape}")
     array = np.frombuffer(content, dtype, offset=start).copy()
     return array.reshape(shape, order="F" if in_columns else "C")
@@ -236,8 +236,11 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
 
 @lru_cache(maxsize=1000)  # the arrays of thousands of runs have the same headers, and reading one is slow
 def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type from the beginning of a .npy file."""
-    file = io.BytesIO(content)
+    return npy_header(io.BytesIO(content))
+
+
+def npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether column by column, and type from the beginning of a .npy file; ValueError if it is none."""
     version = np.lib.format.read_magic(file)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in read:

@@ -3,7 +3,7 @@
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -12,25 +12,16 @@ from torch import Tensor
 
 from composcope.components import Component, register
 from composcope.errors import BadInput
-from composcope.factors import Latents
+from composcope.factors import Latents, combination_numbers, value_indices
 from composcope.holdouts import Holdout, split
-from composcope.holdouts.numbering import numbers, value_indices
 from composcope.tasks.base import Task
 
 # More samples than fit into memory as images.
-MOST_SAMPLES = 10_000_000
+MAX_SAMPLES = 10_000_000
 
 
 class Sampling(Component):
     """Chooses the training samples. A custom sampling implements `sample`; NaN marks an absent factor."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        # `sorts` is the former name of `example_latents`; plugins that override or call it keep working.
-        if "example_latents" in vars(cls):
-            cls.sorts = cls.example_latents
-        elif "sorts" in vars(cls):
-            cls.example_latents = cls.sorts  # type: ignore[method-assign]
 
     @abstractmethod
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents: ...
@@ -41,8 +32,6 @@ class Sampling(Component):
     def example_latents(self, task: Task) -> Latents:
         """A few latents with every pattern of absent factors that may occur, to check the task and encoding early."""
         return torch.cat([task.grid()[:1], task.draw(4, torch.Generator().manual_seed(0))])
-
-    sorts = example_latents
 
     @property
     def random_absence(self) -> bool:
@@ -58,7 +47,7 @@ class Sampling(Component):
 class Draws(Sampling):
     """n draws with replacement from the seen combinations: grid points, or real values if the task is continuous."""
 
-    n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 2000
+    n: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] = 2000
 
     @property
     def random_absence(self) -> bool:
@@ -105,8 +94,8 @@ class Stripes(Sampling):
     torch.Size([156, 2])
     """
 
-    stripes: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
-    bumps: Annotated[int, Field(ge=0, le=MOST_SAMPLES)] | None = None
+    stripes: Annotated[int, Field(ge=0, le=MAX_SAMPLES)] | None = None
+    bumps: Annotated[int, Field(ge=0, le=MAX_SAMPLES)] | None = None
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     subsets: Literal["single", "all but one", "all proper subsets"] = "single"
 
@@ -168,7 +157,8 @@ def projected(latents: Latents, present: Sequence[int]) -> Float[Tensor, "distin
             [0., 2., nan]])
     """
     indices, sizes = value_indices(latents)
-    number = numbers(indices, sizes, present).unique(return_inverse=True)[1]
+    number = combination_numbers(indices[:, present], [sizes[column] for column in present])
+    number = number.unique(return_inverse=True)[1]
     # Rows of the same number have the same values in these columns, so any of them will do.
     rows = torch.zeros(int(number.max()) + 1, dtype=torch.long).scatter_(0, number, torch.arange(len(latents)))
     some = torch.full((len(rows), latents.shape[1]), torch.nan)

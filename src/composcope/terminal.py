@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 # Pixels of an image that a line of the terminal shows at most: four images fit into 80 columns.
-WIDEST = 16
+MAX_IMAGE_WIDTH = 16
 # Without a terminal (a log file, a pipe) a line is printed after this many seconds, and then every so often.
 FIRST_LINE, NEXT_LINES = 5.0, 30.0  # seconds
 FORESEEABLE = 0.01  # share done from which the time left is more than a guess: processes take seconds to start
@@ -106,7 +106,7 @@ def can_draw() -> bool:
 def print_images(rows: "Sequence[np.ndarray]", console: "Console | None" = None) -> None:
     """Images in the terminal, two pixels to a character; each row is an array (n, channels, height, width) in [0, 1].
 
-    Images of more than `WIDEST` pixels are shown smaller, every so many pixels averaged.
+    Images of more than `MAX_IMAGE_WIDTH` pixels are shown smaller, every so many pixels averaged.
     """
     from rich.console import Console
     from rich.text import Text
@@ -125,9 +125,9 @@ def print_images(rows: "Sequence[np.ndarray]", console: "Console | None" = None)
 
 
 def _smaller(image: "np.ndarray") -> list[list[str]]:
-    """The image as rows of "red,green,blue", reduced to at most `WIDEST` pixels a side."""
+    """The image as rows of "red,green,blue", reduced to at most `MAX_IMAGE_WIDTH` pixels a side."""
     channels, height, width = image.shape
-    step = -(-max(height, width) // WIDEST)
+    step = -(-max(height, width) // MAX_IMAGE_WIDTH)
     cut = image[:, : height // step * step, : width // step * step]
     mean = cut.reshape(channels, height // step, step, width // step, step).mean(axis=(2, 4)).clip(0, 1)
     colours = mean if channels == 3 else mean[:1].repeat(3, axis=0)

@@ -14,10 +14,8 @@ from composcope.pages.diagnosis_page import write_diagnosis_page
 from composcope.pages.page import write_page
 from composcope.pages.report import report_text, write_report
 from composcope.pages.runs import run_row
-from composcope.pages.samples import run_samples
 from composcope.runs.diagnose_runs import measure_run
 from composcope.runs.pipeline import run
-from composcope.runs.run import Run
 from pages import BROKEN, HOSTILE, MISSING, SEEN, STRIPES, TURNED, UNDIAGNOSED, claims, filled, made_up, tiny
 
 
@@ -151,7 +149,7 @@ def test_a_run_opens_to_its_diagnosis(report, runs):
     expect(part).to_contain_text(f"It {run_row(runs, SEEN.run_id).kind}")
     truth = pixels(part.locator('canvas[data-draw="samples"]').first)
     assert truth.shape[0] == truth.shape[1]
-    expected = run_samples(Run(SEEN, runs)).truth[0, 0].flip(0).numpy()
+    expected = runs.diagnosis(SEEN.run_id).samples.truth[0, 0].flip(0).numpy()
     step = truth.shape[0] // 8
     assert np.abs(truth[::step, ::step, 0] / 255 - expected).max() < 0.01
     assert len(np.unique(pixels(part.locator('canvas[data-draw="error"]'))[..., :3].reshape(-1, 3), axis=0)) > 10
@@ -267,7 +265,7 @@ def test_hostile_names_do_nothing(page, tmp_path):
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_diagnosis_page(page, runs, tmp_path, screenshot, width):
     found = runs.diagnosis(STRIPES.run_id)
-    path = write_diagnosis_page(found, tmp_path / "page.html", "One decoder", STRIPES, run_samples(Run(STRIPES, runs)))
+    path = write_diagnosis_page(found, tmp_path / "page.html", "One decoder", STRIPES)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(path.as_uri())
     expect(page.locator(".headline")).to_contain_text(f"It {found.verdict.kind}")

@@ -13,7 +13,7 @@ from composcope.activations import Subject, code_tangents
 from composcope.diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
 from composcope.diagnosis.truth import additive_cross
 from composcope.verdict import KINDS
-from composcope.verdict.oracles import oracle_images
+from known_decoders import oracle_images
 
 TASK, HOLDOUT = cs.BumpTask(10), cs.Square(3, 7)
 

@@ -9,12 +9,12 @@ import composcope as cs
 TASK = cs.BumpTask(8)
 
 
-def withheld(holdout, task=TASK):
+def heldout(holdout, task=TASK):
     return {tuple(map(int, row[:2])) for row in cs.split(task, holdout).heldout.tolist()}
 
 
 def test_square_includes_its_edges():
-    assert withheld(cs.Square(2, 5)) == {(x, y) for x in range(2, 6) for y in range(2, 6)}
+    assert heldout(cs.Square(2, 5)) == {(x, y) for x in range(2, 6) for y in range(2, 6)}
 
 
 @pytest.mark.parametrize(
@@ -27,23 +27,23 @@ def test_square_includes_its_edges():
     ],
 )
 def test_corners(corner, expected):
-    assert withheld(cs.Corner(6, corner)) == expected
+    assert heldout(cs.Corner(6, corner)) == expected
 
 
 def test_cross_is_the_union_of_two_bands():
-    assert withheld(cs.Cross(3, 4)) == withheld(cs.Interval("x", 3, 4) | cs.Interval("y", 3, 4))
+    assert heldout(cs.Cross(3, 4)) == heldout(cs.Interval("x", 3, 4) | cs.Interval("y", 3, 4))
 
 
 @pytest.mark.parametrize(
     ("closed", "expected"), [("both", {2, 3, 4}), ("left", {2, 3}), ("right", {3, 4}), ("neither", {3})]
 )
 def test_interval_ends(closed, expected):
-    assert {x for x, _ in withheld(cs.Interval("x", 2, 4, closed))} == expected
+    assert {x for x, _ in heldout(cs.Interval("x", 2, 4, closed))} == expected
 
 
 def test_box_is_the_square_when_its_bounds_are_equal():
-    assert withheld(cs.Box({"x": (2, 5), "y": (2, 5)})) == withheld(cs.Square(2, 5))
-    assert withheld(cs.Box({"y": (2, 3), "x": (5, 6)})) == {(x, y) for x in (5, 6) for y in (2, 3)}
+    assert heldout(cs.Box({"x": (2, 5), "y": (2, 5)})) == heldout(cs.Square(2, 5))
+    assert heldout(cs.Box({"y": (2, 3), "x": (5, 6)})) == {(x, y) for x in (5, 6) for y in (2, 3)}
 
 
 def test_box_of_three_factors():
@@ -56,19 +56,19 @@ def test_box_of_three_factors():
 def test_certificate_of_a_square_is_composition():
     certificate = cs.split(TASK, cs.Square(2, 5)).certificate
     assert certificate.composition
-    assert not certificate.unseen
+    assert not certificate.missing
     assert str(certificate).startswith("composition")
 
 
 def test_certificate_of_a_cross_names_the_values_never_seen():
     certificate = cs.split(TASK, cs.Cross(3, 4)).certificate
     assert not certificate.composition
-    assert certificate.unseen == {"x": (3, 4), "y": (3, 4)}
+    assert certificate.missing == {"x": (3, 4), "y": (3, 4)}
     assert str(certificate) == "extrapolation, not composition: values never seen in training: x = 3, 4; y = 3, 4"
 
 
 def test_certificate_of_an_interval_names_one_factor():
-    assert cs.split(TASK, cs.Interval("y", 2, 3)).certificate.unseen == {"y": (2, 3)}
+    assert cs.split(TASK, cs.Interval("y", 2, 3)).certificate.missing == {"y": (2, 3)}
 
 
 def test_certificate_of_nothing_is_trivially_good():

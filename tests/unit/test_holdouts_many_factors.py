@@ -94,7 +94,7 @@ class TestPairs:
     def test_two_names_are_one_block(self):
         assert rows(cs.Pairs({"x": "1..2", "shape": "heart"})) == rows(cs.Orthotope([{"x": "1..2", "shape": "heart"}]))
 
-    def test_with_more_names_each_two_are_withheld_together(self):
+    def test_with_more_names_each_two_are_held_out_together(self):
         block = {"x": "1..2", "shape": "heart", "angle": "0..120"}
         pairs = [cs.Orthotope([{name: block[name] for name in two}]) for two in itertools.combinations(block, 2)]
         assert rows(cs.Pairs(block)) == set.union(*map(rows, pairs))
@@ -112,7 +112,7 @@ class TestPairs:
 class TestCells:
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize(("share", "seen"), [(0.1, "values"), (0.7, "values"), (0.3, "pairs")])
-    def test_the_share_is_withheld_and_the_rest_is_still_seen(self, share, seen, seed):
+    def test_the_share_is_held_out_and_the_rest_is_still_seen(self, share, seen, seed):
         parts = cs.split(SPRITES, cs.Cells(share, seed, seen))
         assert len(parts.heldout) == round(share * 192)
         assert parts.certificate.composition
@@ -139,9 +139,9 @@ class TestCells:
         assert torch.equal(holdout.contains(moved, FACTORS), holdout.contains(GRID, FACTORS))
 
     def test_a_share_that_would_hide_values_is_refused(self):
-        with pytest.raises(ValueError, match=r"withholds 71 of 72 combinations; 1 to 6\d are possible"):
+        with pytest.raises(ValueError, match=r"holds out 71 of 72 combinations; 1 to 6\d are possible"):
             cs.Cells(0.98).check(FACTORS)
-        with pytest.raises(ValueError, match="withholds 0 of 72"):
+        with pytest.raises(ValueError, match="holds out 0 of 72"):
             cs.Cells(0.001).check(FACTORS)
 
     def test_all_pairs_of_two_factors_are_all_combinations(self):
@@ -182,7 +182,7 @@ class TestDifficulty:
     def test_a_table_of_numbers_and_sorting_agree(self, monkeypatch):
         mask = cs.Cells(0.6, seed=3).contains(GRID, FACTORS)
         order = composed_at_once(GRID, mask)
-        monkeypatch.setattr("composcope.holdouts.difficulty.MOST_IN_TABLE", 0)
+        monkeypatch.setattr("composcope.holdouts.splits.MAX_IN_TABLE", 0)
         assert torch.equal(composed_at_once(GRID, mask), order)
 
     def test_whole_values_have_difficulty_one(self):

@@ -79,29 +79,6 @@ def test_draws_need_at_least_one():
         cs.Draws(0)
 
 
-class Base(cs.Sampling):
-    def sample(self, task, holdout, rng):
-        return task.grid()
-
-
-class WithFormerName(Base):
-    """A plugin from before `sorts` became `example_latents`."""
-
-    def sorts(self, task):
-        return torch.cat([super().sorts(task), torch.full((1, 2), torch.nan)])
-
-
-class WithNewName(Base):
-    def example_latents(self, task):
-        return torch.cat([super().example_latents(task), torch.full((1, 2), torch.nan)])
-
-
-@pytest.mark.parametrize("cls", [WithFormerName, WithNewName])
-def test_example_latents_may_be_overridden_under_either_name(cls):
-    for latents in (cls().example_latents(TASK), cls().sorts(TASK)):
-        assert latents.isnan().all(1).tolist() == [False] * 5 + [True]
-
-
 BRIGHT = cs.BumpTask(8, brightness=(0.5, 1.0))
 
 

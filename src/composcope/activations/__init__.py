@@ -1,6 +1,6 @@
 """Every layer's output over many codes, and its derivative along each factor, for any module."""
 
-from composcope.activations.calling import Decode, Encode, Inputs, adapted, encoded, flat_encoding
+from composcope.activations.adapters import Decode, Encode, Inputs, adapted, encoded, flat_encoding
 from composcope.activations.derivatives import code_tangents
 from composcope.activations.recording import Pick
 from composcope.activations.subject import Layer, Part, Subject

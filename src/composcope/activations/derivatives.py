@@ -13,7 +13,7 @@ from torch.func import jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from composcope.activations.calling import Encode
+from composcope.activations.adapters import Encode
 from composcope.activations.recording import evaluating, first_line
 from composcope.encodings import Encoding
 from composcope.factors import Factor

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from composcope import fastconv
-from composcope.activations.calling import Adapted
+from composcope.activations.adapters import Adapted
 from composcope.errors import BadInput
 
 Pick = int | str | Callable[[Any], Tensor] | None

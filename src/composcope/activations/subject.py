@@ -25,7 +25,7 @@ DIFFERENCE = 1e-3
 DISAGREEMENT = 0.05
 ROUNDING = 4  # of an image's difference, in units of single precision; about 2 for a CNN
 # A block that is used a few times has as many layers; one that is called more often is the step of a sampler.
-MOST_CALLS = 4
+MAX_CALLS = 4
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _often_called(names: Iterable[str]) -> dict[str, int]:
     """The layers that are called more than a few times, and how often: `name#7` is the seventh call."""
     calls = [name.rpartition("#") for name in names if "#" in name]
     most = {name: max(int(number) for other, _, number in calls if other == name) for name, _, _ in calls}
-    return {name: number for name, number in most.items() if number > MOST_CALLS}
+    return {name: number for name, number in most.items() if number > MAX_CALLS}
 
 
 def home(module: nn.Module, device: str | torch.device | None = None) -> tuple[torch.device, torch.dtype]:

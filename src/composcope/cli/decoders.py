@@ -66,7 +66,7 @@ def diagnose(
     from composcope.diagnosis import save_diagnosis
     from composcope.fastconv import keep_memory
     from composcope.forecasts import forecast
-    from composcope.forecasts.stored import stored_forecast
+    from composcope.forecasts.forecast import stored_forecast
     from composcope.pages.diagnosis_page import write_diagnosis_page
     from composcope.runs.diagnose_runs import load_decoder, read_task
     from composcope.runs.run import load

@@ -51,7 +51,7 @@ def forecast(
     says which of them resembles the run's decoder, and abstains where neither is known to.
     """
     from composcope.forecasts import forecast as forecast_spec
-    from composcope.forecasts.stored import forecast_run
+    from composcope.forecasts.forecast import forecast_run
     from composcope.runs.spec import Spec, read_toml
     from composcope.runs.sweep import with_settings
     from composcope.store.store import Store

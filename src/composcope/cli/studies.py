@@ -30,8 +30,8 @@ from composcope.cli.engine import (
 )
 from composcope.cli.groups import LOOK, REPRODUCE
 from composcope.cli.study_progress import EventPrinter, print_dry_run
+from composcope.display import counted
 from composcope.errors import BadInput
-from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.study.ledger import Ledger

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from composcope.cli import interrupt
 from composcope.cli.sweeps import journal_of, time_left
+from composcope.display import counted
 from composcope.terminal import shown
-from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.store.store import Store

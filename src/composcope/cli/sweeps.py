@@ -22,9 +22,9 @@ from composcope.cli.engine import (
     shard_of,
 )
 from composcope.cli.groups import TRAIN
+from composcope.display import counted
 from composcope.errors import BadInput
 from composcope.terminal import shown
-from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.runs.spec import Spec

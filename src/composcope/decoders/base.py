@@ -11,7 +11,7 @@ from composcope.components import Component
 
 ImageShape = tuple[int, int, int]
 # Far beyond what can be trained; a spec with more is a mistake, or meant to exhaust whoever reads it.
-MOST_DEPTH, MOST_WIDTH = 1024, 65_536
+MAX_DEPTH, MAX_WIDTH = 1024, 65_536
 Codes = Float[Tensor, "n code"]
 Images = Float[Tensor, "n channels height width"]
 
@@ -55,7 +55,7 @@ class Decoder(Component):
         return type(self).loss is not Decoder.loss
 
     @property
-    def draws_codes(self) -> bool:
+    def takes_codes(self) -> bool:
         """Whether the module itself maps codes to images, as all but the controls that are given images do."""
         return self.draws and type(self).pairs is Decoder.pairs
 
@@ -70,7 +70,7 @@ class Decoder(Component):
 
 def check_network(decoder: Decoder) -> None:
     """Raise ValueError unless the decoder can be a part of another: from codes to images, by the ordinary loss."""
-    if not decoder.draws_codes:
+    if not decoder.takes_codes:
         raise ValueError(f"its network must take codes as input, and {decoder} takes images")
     if decoder.has_own_loss:
         raise ValueError(f"its network must be trained by the mean squared error, and {decoder} has its own loss")

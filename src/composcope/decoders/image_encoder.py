@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import MOST_WIDTH, Codes, Decoder, Images, ImageShape, check_network
+from composcope.decoders.base import MAX_WIDTH, Codes, Decoder, Images, ImageShape, check_network
 
 
 @register("image_encoder")
@@ -18,7 +18,7 @@ class ImageEncoder(Decoder):
 
     draws: ClassVar[bool] = False
 
-    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 32
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 32
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         channels, height, width = image_shape
@@ -47,7 +47,7 @@ class Autoencoder(Decoder):
     """
 
     decoder: Decoder
-    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 32
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 32
 
     def __post_init__(self) -> None:
         check_network(self.decoder)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from composcope.components import register
-from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape, init_as_transposed
+from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape, init_as_transposed
 from composcope.fastconv import Conv3x3, Part, PReLU, Shape, Unknown, recipe
 
 
@@ -30,9 +30,9 @@ class LowRank(Decoder):
     - `activate_embedding`: a PReLU between the matrices and the first 3x3 layer, as in the authors' network.
     """
 
-    rank: Annotated[int, Field(ge=1, le=MOST_WIDTH)] | None = None
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 2
-    channels: Annotated[int, Field(ge=1, le=MOST_WIDTH)] | None = None
+    rank: Annotated[int, Field(ge=1, le=MAX_WIDTH)] | None = None
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 2
+    channels: Annotated[int, Field(ge=1, le=MAX_WIDTH)] | None = None
     init: Literal["ones", "authors"] = "ones"
     activate_embedding: bool = False
 

@@ -8,15 +8,15 @@ from pydantic import Field
 from torch import nn
 
 from composcope.components import register
-from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Decoder, ImageShape
+from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape
 
 
 @register("mlp")
 class MLP(Decoder):
     """`depth` linear layers of `width` units with ReLU, then one linear layer to all pixels."""
 
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 3
-    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 256
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 3
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 256
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         layers = OrderedDict[str, nn.Module]()

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from composcope.components import register
-from composcope.decoders.base import MOST_DEPTH, MOST_WIDTH, Codes, Decoder, ImageShape
+from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Codes, Decoder, ImageShape
 from composcope.fastconv import Conv3x3
 
 
@@ -23,8 +23,8 @@ class SpatialBroadcast(Decoder):
     torch.Size([5, 26, 12, 12])
     """
 
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = 3
-    width: Annotated[int, Field(ge=1, le=MOST_WIDTH)] = 32
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 3
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 32
 
     def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
         channels, height, width = image_shape

@@ -1,10 +1,16 @@
-"""One token per pixel: the projected code plus the pixel's position."""
+"""Decoders with one token per pixel: the projected code plus the pixel's position."""
+
+from collections import OrderedDict
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
-from composcope.decoders.base import ImageShape
+from composcope.components import register
+from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape
+from composcope.fastconv import PReLU
 
 
 def check_width(width: int) -> None:
@@ -46,3 +52,47 @@ class Pixels(nn.Module):
 
     def forward(self, tokens: Float[Tensor, "n pixels width"]) -> Float[Tensor, "n channels height columns"]:
         return self.paint(tokens).transpose(1, 2).unflatten(2, self.image_shape[1:])
+
+
+@register("pixelwise")
+class Pixelwise(Decoder):
+    """One token per pixel through `depth` linear layers with PReLU, shared by all pixels, without mixing them."""
+
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 3
+    width: Annotated[int, Field(ge=4, le=MAX_WIDTH)] = 256
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
+        layers = OrderedDict[str, nn.Module](tokens=Tokens(sum(code_sizes), self.width, image_shape))
+        for level in range(1, self.depth + 1):
+            layers[f"hidden{level}"] = nn.Sequential(nn.Linear(self.width, self.width), PReLU())
+        layers["image"] = Pixels(self.width, image_shape)
+        return nn.Sequential(layers)
+
+
+@register("transformer")
+class Transformer(Decoder):
+    """One token per pixel through `depth` layers of self-attention, without dropout.
+
+    Attention compares every pixel with every other, so memory and time grow with the fourth power of the image's side.
+    """
+
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 3
+    width: Annotated[int, Field(ge=4, le=MAX_WIDTH)] = 128
+    heads: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 4
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+        if self.width % self.heads:
+            raise ValueError(f"heads = {self.heads} does not divide width = {self.width}")
+
+    def build(self, code_sizes: tuple[int, ...], image_shape: ImageShape) -> nn.Sequential:
+        layers = OrderedDict[str, nn.Module](tokens=Tokens(sum(code_sizes), self.width, image_shape))
+        for level in range(1, self.depth + 1):
+            layers[f"attention{level}"] = nn.TransformerEncoderLayer(
+                self.width, self.heads, dim_feedforward=4 * self.width, dropout=0.0, batch_first=True
+            )
+        layers["image"] = Pixels(self.width, image_shape)
+        return nn.Sequential(layers)

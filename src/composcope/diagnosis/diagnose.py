@@ -1,7 +1,7 @@
 """Does this decoder compose, and why? The whole set of measures for any module that turns codes into images."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -19,16 +19,22 @@ from composcope.activations import (
     encoded,
     flat_encoding,
 )
-from composcope.activations.calling import Adapted, Layout
+from composcope.activations.adapters import Adapted, Layout
+from composcope.diagnosis.classifying import outputs_and_errors, randomness, verdict_of
 from composcope.diagnosis.diagnosis import Diagnosis
-from composcope.diagnosis.errors import errors
-from composcope.diagnosis.judging import drawn_and_compared, judged, note_randomness
-from composcope.diagnosis.kernels import kernel_report, no_kernels
+from composcope.diagnosis.errors import error_report
 from composcope.diagnosis.layers import LayerDiagnosis, chosen_units, diagnose_layers, differentiated
-from composcope.diagnosis.points import MOST_COMBINATIONS, MOST_PAIRED, Points, checked_split, points_of
+from composcope.diagnosis.points import (
+    MAX_COMBINATIONS,
+    MAX_PAIRED,
+    Notes,
+    Points,
+    checked_split,
+    points_of,
+    samples_of,
+)
 from composcope.diagnosis.quantities import Material, image_quantities, layer_quantities, measured
-from composcope.diagnosis.samples import samples_of
-from composcope.diagnosis.structure import complexities
+from composcope.diagnosis.structure import complexities, kernel_report, no_kernels
 from composcope.diagnosis.superposition import code_columns, inferred_columns, superposition_report
 from composcope.encodings import Encoding
 from composcope.errors import BadInput
@@ -37,7 +43,7 @@ from composcope.holdouts import GivenHoldout
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_sizes
 from composcope.tasks.base import Task
-from composcope.verdict.pictures import rendered
+from composcope.verdict.references import rendered
 
 OnProgress = Callable[[int, int], None]
 
@@ -56,12 +62,12 @@ def diagnose(
     device: str | torch.device | None = None,
     seed: int = 0,
     memory_mb: float = 600,
-    most_points: int = MOST_PAIRED,
+    most_points: int = MAX_PAIRED,
     on_progress: OnProgress | None = None,
     draws: int = 1,
     only: Literal["verdict"] | None = None,
 ) -> Diagnosis:
-    """Measure a decoder over the task's grid, part of which was withheld from it.
+    """Measure a decoder over the task's grid, part of which was held out.
 
     - `module`: codes (n, code) -> images (n, channels, height, width): a module, a method of one, or any function. Its
       modes and weights are left as they are.
@@ -91,85 +97,95 @@ def diagnose(
     """
     if only not in (None, "verdict") or draws < 1:
         raise BadInput(f"only = {only!r}, draws = {draws}: only may be 'verdict', and draws must be at least 1")
-    notes: dict[str, str] = {}
     memory = int(memory_mb * 2**20)
     rng = torch.Generator().manual_seed(seed)
     parts = checked_split(task, holdout)
     points = points_of(task, parts, most_points, rng, _most_drawn(task, memory, draws))
     codes, layout = encoded(encoding, points.latents, points.factors, inputs)
     decoder = adapted(module, layout)
-    told = _told(layout, encoding, codes, points)
-    subject = Subject(decoder, codes, pick, layers, device, told)
+    columns = _column_names(layout, encoding, codes, points)
+    subject = Subject(decoder, codes, pick, layers, device, columns)
     _check_shape(subject, codes, task)
-    twin = None if untrained is None else Subject(adapted(untrained, layout), codes, pick, layers, device, told)
-    note_randomness(subject, codes, draws, notes)
-    outputs, each = drawn_and_compared(subject, codes, task, points, draws, structural=only is None)
+    twin = None if untrained is None else Subject(adapted(untrained, layout), codes, pick, layers, device, columns)
+    random = randomness(subject, codes, draws)
+    subject.random = bool(random)
+    outputs, each = outputs_and_errors(subject, codes, task, points, draws, structural=only is None)
     truth = rendered(lambda rows: task.foreground(task.render(points.latents[rows]).float()), len(codes), memory / 4)
+    verdict, verdict_notes = verdict_of(task, outputs, truth, points, seed, memory)
+    if random and verdict is not None and verdict.spread is not None:
+        random += f"; its score has a standard deviation of {verdict.spread:.3f} over draws"
+    error, error_notes = error_report(task, each, points)
+    notes = {"random outputs": random} if random else {}
     if points.sampled:
         notes["combinations"] = (
             f"{len(codes)} of the {len(parts.latents)} combinations, drawn at random together with their neighbours, "
             f"are measured: more images do not fit into memory_mb = {memory_mb:g}, or take too long"
         )
-    brief = Diagnosis(
+    diagnosis = Diagnosis(
         factors=tuple(factor.name for factor in points.factors),
         sizes=grid_sizes(points.factors),
         points=len(parts.latents),
         heldout=int(parts.mask.sum()),
         certificate=str(parts.certificate),
-        verdict=judged(task, outputs, truth, points, seed, memory, notes),
-        error=errors(task, each, points, notes),
+        verdict=verdict,
+        error=error,
         superposition=None,
         kernels=no_kernels(),
         complexity=None,
         layers={},
-        notes=notes,
+        notes=notes | verdict_notes | error_notes,
         samples=samples_of(
             task, points.split, lambda latents: subject.images(encoded(encoding, latents, points.factors, inputs)[0])
         ),
     )
     if only == "verdict":
-        return brief
-    diagnosis = replace(
-        brief,
-        superposition=superposition_report(
-            lambda chosen: task.foreground(subject.images(chosen)),
-            codes,
-            _columns(encoding, codes, points),
-            outputs[0],
-            truth,
-            points,
-            rng,
-            memory,
-            notes,
-        ),
-        complexity=complexities(outputs[0], truth, points, notes),
-        more=dict(measured(image_quantities(), Material(task, points, outputs[0], truth))),
+        return diagnosis
+    superposition, superposition_notes = superposition_report(
+        lambda chosen: task.foreground(subject.images(chosen)),
+        codes,
+        _columns(encoding, codes, points),
+        outputs[0],
+        truth,
+        points,
+        rng,
+        memory,
     )
+    complexity, complexity_notes = complexities(outputs[0], truth, points)
+    more = dict(measured(image_quantities(), Material(task, points, outputs[0], truth)))
     compared = outputs[0][points.sample]
-    del outputs, truth, brief  # kernels and layers need the memory
-    diagnosis = replace(diagnosis, kernels=kernel_report(task, compared, points, rng, notes))
+    del outputs, truth  # kernels and layers need the memory
+    kernels, kernel_notes = kernel_report(task, compared, points, rng)
     del compared
-    tangents = _tangents(flat_encoding(encoding, layout), subject, codes, points, geometry, notes)
+    tangents, geometry_notes = _tangents(flat_encoding(encoding, layout), subject, codes, points, geometry)
     step = _Steps(on_progress, subject, twin, len(differentiated(points)), tangents)
     both = geometry == "both"
-    _note_layers(decoder, subject, points, notes)
-    diagnosis = replace(
+    measured_layers = _layers(subject, codes, points, tangents, memory, seed, step, both)
+    return replace(
         diagnosis,
-        layers=_layers(subject, codes, points, tangents, memory, seed, step, both),
+        superposition=superposition,
+        kernels=kernels,
+        complexity=complexity,
+        layers=measured_layers,
         untrained=None if twin is None else _layers(twin, codes, points, tangents, memory, seed, step, both),
+        notes=diagnosis.notes
+        | superposition_notes
+        | complexity_notes
+        | kernel_notes
+        | geometry_notes
+        | _layer_notes(decoder, subject, points)
+        | ({} if geometry_notes else _by_differences(measured_layers)),
+        more=more,
     )
-    _note_geometry(diagnosis, notes)
-    return diagnosis
 
 
 def _most_drawn(task: Task, memory: int, draws: int) -> int:
     """How many points may be drawn so that all draws' images fit into most of the memory."""
-    return max(1, min(MOST_COMBINATIONS, int(0.85 * memory / (4 * math.prod(task.image_shape) * draws))))
+    return max(1, min(MAX_COMBINATIONS, int(0.85 * memory / (4 * math.prod(task.image_shape) * draws))))
 
 
-def _note_layers(decoder: nn.Module, subject: Subject, points: Points, notes: dict[str, str]) -> None:
+def _layer_notes(decoder: nn.Module, subject: Subject, points: Points) -> Notes:
     """Which layers are not measured, or not everywhere."""
-    notes |= {f"layers.{name}": why for name, why in subject.skipped.items()}
+    notes = {f"layers.{name}": why for name, why in subject.skipped.items()}
     if isinstance(decoder, Adapted) and decoder.why_no_layers:
         notes["layers"] = decoder.why_no_layers
     if subject.repeated:
@@ -195,6 +211,7 @@ def _note_layers(decoder: nn.Module, subject: Subject, points: Points, notes: di
         )
     if not points.full:
         notes["grid"] = "the points are not the factors' whole grid: tuning and linear factorization are left out"
+    return notes
 
 
 def _layers(
@@ -233,7 +250,7 @@ class _Steps:
             self.report(self.done, self.total)
 
 
-def _told(layout: Layout, encoding: Encode, codes: Tensor, points: Points) -> str:
+def _column_names(layout: Layout, encoding: Encode, codes: Tensor, points: Points) -> str:
     """What the columns of the code are, for the message that a module does not take it."""
     if not layout.plain:
         return f"given as {layout}"
@@ -263,24 +280,25 @@ def _check_shape(subject: Subject, codes: Tensor, task: Task) -> None:
 
 
 def _tangents(
-    encoding: Encode, subject: Subject, codes: Tensor, points: Points, geometry: str, notes: dict[str, str]
-) -> Tensor | None:
+    encoding: Encode, subject: Subject, codes: Tensor, points: Points, geometry: str
+) -> tuple[Tensor | None, Notes]:
     """The codes' derivatives, if exact geometry is requested and possible; otherwise a note says why not."""
     axes = differentiable(points.factors)
     if not axes:
-        notes["geometry"] = "no factor has distances: there is no derivative"
-        return None
-    tangents: Tensor | str = "as requested"  # or the reason why there are none
+        return None, {"geometry": "no factor has distances: there is no derivative"}
+    reason = "as requested"
     if geometry in ("exact", "both"):
         tangents = code_tangents(encoding, points.latents, points.factors, axes)
         if isinstance(tangents, Tensor):
             tangents = tangents.cpu()
             problem = subject.differentiates(codes, tangents)
             if problem is None:
-                return tangents
-            tangents = f"the module has no forward-mode derivative ({problem})"
-    notes["geometry"] = f"by differences on the grid: {tangents}" if points.full else f"none: no whole grid, {tangents}"
-    return None
+                return tangents, {}
+            reason = f"the module has no forward-mode derivative ({problem})"
+        else:
+            reason = tangents
+    where = f"by differences on the grid: {reason}" if points.full else f"none: no whole grid, {reason}"
+    return None, {"geometry": where}
 
 
 def _columns(encoding: Encode, codes: Tensor, points: Points) -> list[Tensor] | None:
@@ -290,11 +308,11 @@ def _columns(encoding: Encode, codes: Tensor, points: Points) -> list[Tensor] | 
     return inferred_columns(codes, points.latents, points.factors)
 
 
-def _note_geometry(diagnosis: Diagnosis, notes: dict[str, str]) -> None:
-    """Say which layers were measured by differences though the others were not."""
-    methods = {name: layer.geometry.method for name, layer in diagnosis.layers.items() if layer.geometry}
-    by_differences = ", ".join(name for name, method in methods.items() if method == "differences")
-    if by_differences and "geometry" not in notes:
-        notes["geometry"] = (
-            f"by differences on the grid in {by_differences}: the exact derivative is 0 or not finite there"
-        )
+def _by_differences(layers: Mapping[str, LayerDiagnosis]) -> Notes:
+    """Which layers were measured by differences though the others were not."""
+    names = ", ".join(
+        name for name, layer in layers.items() if layer.geometry and layer.geometry.method == "differences"
+    )
+    if not names:
+        return {}
+    return {"geometry": f"by differences on the grid in {names}: the exact derivative is 0 or not finite there"}

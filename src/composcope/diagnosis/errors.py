@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from composcope.diagnosis.points import Points
+from composcope.diagnosis.points import Notes, Points
 from composcope.factors import Latents, column
 from composcope.measures.error import (
     ByDistance,
@@ -21,8 +21,6 @@ from composcope.measures.error import (
 )
 from composcope.measures.grid import grid_sizes
 from composcope.tasks.base import Images, Task
-
-Notes = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -124,8 +122,9 @@ def each_error(
     return each
 
 
-def errors(task: Task, each: Mapping[str, Float[Tensor, "n"]], points: Points, notes: Notes) -> Errors:
+def error_report(task: Task, each: Mapping[str, Float[Tensor, "n"]], points: Points) -> tuple[Errors, Notes]:
     """The means, maps and curves of the errors that `each_error` gives at every point."""
+    notes: Notes = {}
     if "correlation" not in each:
         notes["correlation"] = "only the verdict was asked for"
     if "ssim_error" not in each:
@@ -139,7 +138,7 @@ def errors(task: Task, each: Mapping[str, Float[Tensor, "n"]], points: Points, n
     distances = distance_to_seen(points.latents, held, points.factors)[held]
     sizes = grid_sizes(points.factors) if points.full else (len(each["mse"]),)
     means = mean_errors(basic, held)
-    return Errors(
+    report = Errors(
         map=each["mse"].reshape(sizes),
         maps={name: values.reshape(sizes) for name, values in each.items() if name not in ("mse", "placed")},
         seen_mse=means["seen_mse"],
@@ -159,3 +158,4 @@ def errors(task: Task, each: Mapping[str, Float[Tensor, "n"]], points: Points, n
         if points.sampled
         else {name: mean_by_distance(values[held], distances) for name, values in each.items()},
     )
+    return report, notes

@@ -20,7 +20,7 @@ from composcope.measures.geometry import (
     volume_element,
     volume_summary,
 )
-from composcope.measures.gram import centred_gram, centred_spectrum, gram_matrix
+from composcope.measures.kernels import centred_gram, centred_spectrum, gram_matrix
 from composcope.measures.linear_factorization import Term, VarianceShares, shares_of
 from composcope.measures.manifold import Curvature, Embedding, curvature, pca_from_gram
 from composcope.measures.probes import ProbeScore, probes_from_gram
@@ -33,9 +33,9 @@ SHOWN_UNITS = 16
 # Numbers of one layer (points times units) from which tuning and linear factorization are computed, at most. Of larger
 # layers a sample of the units is taken, of fewer numbers, which is still hundreds of units: few enough that a pass over
 # the points records those of all layers.
-MOST_SCORED, SAMPLE_SCORED = 50_000_000, 5_000_000
+MAX_SCORED, SAMPLE_SCORED = 50_000_000, 5_000_000
 # Points at which derivatives are taken, at most: all of a grid of two factors, a sample of ten thousand combinations.
-MOST_DIFFERENTIATED = 4096
+MAX_DIFFERENTIATED = 4096
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,12 @@ def units_at_all_points(layer: Layer, points: Points, whole: bool) -> Tensor:
 
 def differentiated(points: Points) -> Tensor:
     """The points at which derivatives are taken: all, or those that are compared in pairs."""
-    return torch.arange(len(points.latents)) if len(points.latents) <= MOST_DIFFERENTIATED else points.sample
+    return torch.arange(len(points.latents)) if len(points.latents) <= MAX_DIFFERENTIATED else points.sample
 
 
 def chosen_units(features: int, points: int) -> Tensor:
     """The units whose maps over the grid are scored: all of them unless these are very many numbers."""
-    if features * points <= MOST_SCORED:
+    if features * points <= MAX_SCORED:
         return torch.arange(features)
     most = max(SHOWN_UNITS, SAMPLE_SCORED // points)
     return torch.randperm(features, generator=torch.Generator().manual_seed(0))[:most].sort().values

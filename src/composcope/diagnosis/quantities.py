@@ -16,7 +16,7 @@ from composcope.diagnosis.points import Points
 from composcope.diagnosis.structure import layer_blocks, shared_blocks
 from composcope.measures.geometry import Factorization, VolumeSummary
 from composcope.tasks.base import Images, Task
-from composcope.verdict.pictures import Pictures
+from composcope.verdict.references import Pictures
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ def seen_and_heldout(title: str, seen: str, heldout: str, reading: str) -> tuple
     )
 
 
-def with_control(title: str, key: str, reading: str = "") -> tuple[Quantity, Quantity]:
+def with_control(title: str, key: str) -> tuple[Quantity, Quantity]:
     return (
-        Quantity(f"superposition.{key}.correlation", title, reading, column="correlation"),
-        Quantity(f"superposition.{key}.control", title, reading, column="control"),
+        Quantity(f"superposition.{key}.correlation", title, column="correlation"),
+        Quantity(f"superposition.{key}.control", title, column="control"),
     )
 
 

@@ -1,9 +1,94 @@
-"""A diagnosis as text for a terminal: the verdict first, then why, then layer by layer. Lines are not wrapped."""
+"""A diagnosis in words: for the terminal, for a notebook and for the page."""
+
+from collections.abc import Mapping
 
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.tables import Table, layer_table, tables
-from composcope.diagnosis.text import table
-from composcope.diagnosis.wording import broken_pairs, confusions, factor_rows, headline, score_text, shares_text
+from composcope.display import aligned, block, folded, line, percent, table
+from composcope.verdict import KINDS, NOT_LEARNED, Verdict
+
+MAX_LISTED = 3
+# Kinds in which the images show true combinations, so that one can say which factors are wrong.
+NAMING_FACTORS = ("composes", "mixes up factors", "repeats")
+ADDING = [name for name, kind in KINDS.items() if kind == "adds"]
+
+
+def headline(verdict: Verdict) -> str:
+    """What the decoder does, with the factors that fail: "mixes up factors; shape is mostly wrong"."""
+    if verdict.kind == NOT_LEARNED:
+        return "has not learned what it saw, so nothing can be said about composition"
+    if verdict.kind == "adds" and 2 * sum(verdict.seen_shares.get(name, 0.0) for name in ADDING) > 1:
+        return "adds, on seen images as well: it draws what each factor does by itself, everywhere"
+    failing = verdict.failing if verdict.kind in NAMING_FACTORS else []
+    if not failing:
+        return verdict.kind
+    names = " and ".join([", ".join(failing[:-1]), failing[-1]] if len(failing) > 1 else failing)
+    how = "often" if verdict.kind == "composes" else "mostly"
+    return f"{verdict.kind}; {names} {'are' if len(failing) > 1 else 'is'} {how} wrong"
+
+
+def score_text(verdict: Verdict) -> str:
+    """The score and its interval as a sentence; empty for a decoder that has not learned."""
+    if verdict.score is None:
+        return ""
+    interval = ""
+    if verdict.interval is not None:
+        interval = f" (95% interval {percent(verdict.interval[0])} to {percent(verdict.interval[1])})"
+    return f"It composes {percent(verdict.score)} of the held-out images{interval}."
+
+
+def shares_text(shares: Mapping[str, float]) -> str:
+    """Every class with its share, the largest first."""
+    ordered = sorted(shares.items(), key=lambda share: -share[1])
+    return ", ".join(f"{name} {percent(share)}" for name, share in ordered)
+
+
+def factor_rows(diagnosis: Diagnosis) -> list[tuple[str, str, str, str]]:
+    """For each factor: the share of held-out images that show its value, within one step, and of seen images."""
+    verdict = diagnosis.verdict
+    if verdict is None:
+        return []
+    return [
+        (
+            name,
+            percent(share),
+            percent(verdict.within_one_step[name]) if name in verdict.within_one_step else "-",
+            percent(verdict.seen_factors[name]) if name in verdict.seen_factors else "-",
+        )
+        for name, share in verdict.factors.items()
+    ]
+
+
+def confusions(verdict: Verdict) -> list[str]:
+    """The most common wrong value of each factor that fails: "shape: 1 is shown as 0 in 9 of 9 images"."""
+    lines = []
+    for name in verdict.failing:
+        counts = verdict.confusion[name]
+        if counts.is_meta:  # numbers without their arrays
+            return []
+        wrong = counts[:, :-1].clone()
+        wrong.fill_diagonal_(0)
+        true, shown = divmod(int(wrong.argmax()), wrong.shape[1])
+        lines.append(
+            f"{name}: {verdict.label(name, true)} is shown as {verdict.label(name, shown)} in "
+            f"{int(wrong[true, shown])} of {int(counts[true].sum())} images"
+        )
+    return lines
+
+
+def broken_pairs(verdict: Verdict) -> list[str]:
+    """The pairs of values that break most often, where most of their factors' other pairs do not."""
+    found = []
+    for (first, second), shares in verdict.pairs.items():
+        if shares.is_meta:
+            return []
+        known = shares.isfinite()
+        broken = known & (shares.nan_to_num(1.0) < 0.5)
+        if broken.any() and 2 * int(broken.sum()) < int(known.sum()):
+            for a, b in broken.nonzero().tolist():
+                pair = f"{first} {verdict.label(first, a)} with {second} {verdict.label(second, b)}"
+                found.append((shares[a, b].item(), f"{pair} ({percent(shares[a, b].item())} right)"))
+    return [text for _, text in sorted(found)[:MAX_LISTED]]
 
 
 def summary(diagnosis: Diagnosis) -> str:
@@ -36,7 +121,7 @@ def _factors(diagnosis: Diagnosis) -> list[str]:
     rows = factor_rows(diagnosis)
     if not rows or diagnosis.verdict is None:
         return []
-    lines = table([["factor is right", "held-out", "within one step", "seen"], *map(list, rows)])
+    lines = aligned([["factor is right", "held-out", "within one step", "seen"], *map(list, rows)])
     lines += [f"  {line}" for line in confusions(diagnosis.verdict)]
     broken = broken_pairs(diagnosis.verdict)
     return [*lines, f"  breaks at: {', '.join(broken)}"] if broken else lines
@@ -49,7 +134,7 @@ def scope(diagnosis: Diagnosis) -> str:
 
 
 def _lines(group: Table) -> list[str]:
-    return table([[group.title, *group.columns], *([row.title, *row.values] for row in group.rows)])
+    return aligned([[group.title, *group.columns], *([row.title, *row.values] for row in group.rows)])
 
 
 def _layers(diagnosis: Diagnosis) -> list[str]:
@@ -74,3 +159,27 @@ def probe_kind(diagnosis: Diagnosis) -> str:
 
 def _notes(diagnosis: Diagnosis) -> list[str]:
     return ["notes", *(f"  {name}: {why}" for name, why in diagnosis.notes.items())] if diagnosis.notes else []
+
+
+def diagnosis_html(diagnosis: Diagnosis) -> str:
+    """The verdict in front; the reasons behind it open on a click."""
+    parts = [line(scope(diagnosis))]
+    verdict = diagnosis.verdict
+    if verdict is not None:
+        parts = [
+            line(f"Verdict: {headline(verdict)}. {score_text(verdict)}".rstrip(), strong=True),
+            line(f"held-out images: {shares_text({kind: s for kind, s in verdict.shares.items() if s})}"),
+            line(f"seen images: {shares_text({kind: s for kind, s in verdict.seen_shares.items() if s})}"),
+            *parts,
+            table(["factor is right", "held-out", "within one step", "seen"], factor_rows(diagnosis) or []),
+        ]
+    parts += [folded(group.title, _table(group)) for group in tables(diagnosis)]
+    if diagnosis.layers:
+        parts.append(folded("layers", _table(layer_table(diagnosis))))
+    if diagnosis.notes:
+        parts.append(folded("notes", table(["about", "note"], diagnosis.notes.items())))
+    return block(*parts)
+
+
+def _table(group: Table) -> str:
+    return table([group.title, *group.columns], [[row.title, *row.values] for row in group.rows])

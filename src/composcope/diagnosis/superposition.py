@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from composcope.diagnosis.points import Points
+from composcope.diagnosis.points import Notes, Points
 from composcope.encodings import Encoding
 from composcope.factors import Factor
 from composcope.measures.geometry import differentiable
@@ -20,11 +20,10 @@ from composcope.measures.superposition import (
     superposition,
 )
 from composcope.tasks.base import Images
-from composcope.verdict.pictures import Pictures, whole
+from composcope.verdict.references import Pictures, whole
 
-Notes = dict[str, str]
 # Each is drawn once more per factor, and compared with ten shuffled sums.
-MOST_SUPERPOSED = 512
+MAX_SUPERPOSED = 512
 Codes = Float[Tensor, "n code"]
 Columns = Sequence[Bool[Tensor, "code"]]
 
@@ -92,17 +91,16 @@ def superposition_report(
     points: Points,
     generator: torch.Generator,
     memory: int,
-    notes: Notes,
-) -> SuperpositionReport | None:
+) -> tuple[SuperpositionReport | None, Notes]:
     """Compare the held-out outputs with sums and blends. `draw`: codes -> foreground; `columns`: each factor's code."""
     held = points.heldout
     if not held.any():
-        notes["superposition"] = "no point is held out"
-        return None
+        return None, {"superposition": "no point is held out"}
+    notes: Notes = {}
     parts = means = blend = None
     # Two stacks of images per factor, their sums and shuffled copies take up to an eighth of the memory.
     fitting = memory // (8 * 4 * outputs[0].numel() * (2 * len(points.factors) + 4))
-    rows = _some(held.nonzero()[:, 0], max(64, min(MOST_SUPERPOSED, fitting)), generator)
+    rows = _some(held.nonzero()[:, 0], max(64, min(MAX_SUPERPOSED, fitting)), generator)
     if len(rows) < int(held.sum()):
         notes["superposition.points"] = f"{len(rows)} of the {int(held.sum())} held-out images, drawn at random"
     if len(points.factors) > 1:
@@ -124,4 +122,4 @@ def superposition_report(
             blend = gap_blend(outputs[held], edges, true[held])
         except ValueError as error:
             notes["superposition.blend"] = str(error)
-    return SuperpositionReport(parts, means, blend)
+    return SuperpositionReport(parts, means, blend), notes

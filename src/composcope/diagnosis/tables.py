@@ -7,7 +7,7 @@ from typing import Any
 from composcope.diagnosis.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.diagnosis.quantities import GROUPS, Group, Quantity, image_quantities, layer_quantities
-from composcope.diagnosis.text import cell
+from composcope.display import cell
 from composcope.plain import to_plain
 
 SECTIONS = ("verdict", "error", "by_distance", "superposition", "kernels", "complexity", "blocks")

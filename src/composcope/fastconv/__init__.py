@@ -1,11 +1,9 @@
 """Convolutions, and PReLU, that train faster than PyTorch's on a CPU, with PyTorch's wherever they would not."""
 
 from composcope.fastconv.functional import conv3x3, is_plain, upsample2x
-from composcope.fastconv.memory import keep_memory
-from composcope.fastconv.modules import Conv3x3, Upsample2x, prepare
-from composcope.fastconv.prelu import PReLU
+from composcope.fastconv.modules import Conv3x3, PReLU, Upsample2x, prepare
 from composcope.fastconv.recipes import Part, Shape, Unknown, penalty_recipe, recipe
-from composcope.fastconv.state import Mode, Status, mode, status, used, using
+from composcope.fastconv.state import Mode, Status, keep_memory, mode, status, used, using
 from composcope.fastconv.step import CompiledStep, compiled_step
 
 __all__ = [

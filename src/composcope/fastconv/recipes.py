@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from composcope.fastconv.modules import Conv3x3, Upsample2x
-from composcope.fastconv.prelu import PReLU
+from composcope.fastconv.modules import Conv3x3, PReLU, Upsample2x
 
 Shape = tuple[int, ...]
 

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 
 from composcope.fastconv import state
-from composcope.fastconv.functional import is_plain
+from composcope.fastconv.functional import is_plain, kernel_of_step
 from composcope.fastconv.recipes import Part, Unknown, parts_of, penalty_parts
-from composcope.fastconv.rule import kernel_of_step
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 

@@ -1,6 +1,7 @@
-"""A forecast: two regressions from codes to images, judged on held-out combinations like a decoder."""
+"""A forecast: two regressions from codes to images, classified on held-out combinations like a decoder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,29 +9,100 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from composcope.decoders.cnn import CNN
+from composcope.decoders.mlp import MLP
 from composcope.diagnosis import Diagnosis, diagnose
 from composcope.diagnosis.points import grid_split
-from composcope.errors import BadInput
+from composcope.encodings import Encoding, PerFactor, Rate
+from composcope.errors import BadInput, CannotStore
 from composcope.factors import Latents
-from composcope.forecasts.domain import GAUSSIAN, LOGLINEAR, method_for, reasons_to_abstain
-from composcope.forecasts.gaussian import fit_gaussian, gaussian_kernel
-from composcope.forecasts.loglinear import OnProgress, fit_loglinear, predict_loglinear
-from composcope.forecasts.samples import Samples, fit_score, training_samples
+from composcope.forecasts.regressions import (
+    OnProgress,
+    Samples,
+    fit_gaussian,
+    fit_loglinear,
+    fit_score,
+    gaussian_kernel,
+    predict_loglinear,
+    training_samples,
+)
 from composcope.runs.spec import Spec
+from composcope.store.store import Store
 from composcope.tasks.base import Images
 from composcope.verdict import Verdict
-from composcope.verdict.judgement import kind_of
+from composcope.verdict.verdict import kind_of
 from composcope.workers.machine import using_threads
 
 if TYPE_CHECKING:
     from composcope.diagnosis.drawing import Axes
+
+LOGLINEAR, GAUSSIAN = "log-linear", "Gaussian kernel"
+# A regression that does not fit what is shown says nothing about what is held out.
+MIN_FIT = 0.8
+BLIND = (
+    "polarity (dark or bright images)",
+    "the length of training and the learning rate",
+    "the width of the network and its depth beyond one layer",
+    "the seed's weights and batches",
+    "how bright an object is: an exponential overshoots",
+)
+"""What no forecast can see, since it knows codes and foregrounds alone."""
+
+
+def method_for(spec: Spec) -> str:
+    """The regression that resembles the spec's decoder the most."""
+    return GAUSSIAN if type(spec.decoder) is MLP else LOGLINEAR
+
+
+def reasons_to_abstain(spec: Spec, fit: float) -> tuple[str, ...]:
+    """Why nothing is forecast, one sentence per reason; none if the spec is within the domain.
+
+    - `fit`: R^2 on the training set of the regression that is used.
+    """
+    reasons = [*_of_decoder(spec)]
+    rates = _rate_coded(spec.encoding, [factor.name for factor in spec.task.factors])
+    if rates:
+        reasons.append(
+            f"rate codes ({', '.join(rates)}): networks interpolate between their values, regressions do not"
+        )
+    if spec.penalties:
+        names = ", ".join(type(penalty).__name__ for penalty in spec.penalties)
+        reasons.append(f"the loss has a penalty ({names}), which the regression does not know")
+    if not fit >= MIN_FIT:
+        reasons.append(f"the regression does not fit the training images: R2 {fit:.2f}, at least {MIN_FIT} is needed")
+    return tuple(reasons)
+
+
+def _of_decoder(spec: Spec) -> list[str]:
+    decoder = spec.decoder
+    # A subclass may do anything, so it is not taken for its base.
+    if type(decoder) is MLP:
+        return []
+    if type(decoder) is not CNN:
+        return [f"the decoder is {type(decoder).__name__}; forecasts are known to hold for CNN and MLP only"]
+    reasons = []
+    if decoder.batch_norm:
+        reasons.append("the CNN has batch normalisation, with which it draws other things")
+    if decoder.depth == 1:
+        reasons.append("the CNN has depth 1, too little to multiply what its factors say")
+    if decoder.output == "sigmoid":
+        reasons.append("the CNN ends in a sigmoid, which was never compared")
+    return reasons
+
+
+def _rate_coded(encoding: Encoding, factors: list[str]) -> list[str]:
+    """Names of the factors whose code is their value itself."""
+    if isinstance(encoding, PerFactor):
+        return [name for name in factors if isinstance(encoding.encodings.get(name), Rate)]
+    return factors if isinstance(encoding, Rate) else []
+
 
 Predict = Callable[[Float[Tensor, "n code"]], Float[Tensor, "n pixels"]]
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One regression's images on the grid, judged.
+    """One regression's images on the grid, classified.
 
     - `fit`: R^2 on the training set; `diagnosis`: the verdict and the errors, and some images beside the truth.
     - `draw`: latents -> the images that are forecast, for any combinations.
@@ -118,12 +190,12 @@ class Forecast:
 
     def numbers(self) -> dict[str, Any]:
         """Every number and word of the forecast: plain data, ready for JSON."""
-        from composcope.forecasts.wording import numbers
+        from composcope.forecasts.summary import numbers
 
         return numbers(self)
 
     def __str__(self) -> str:
-        from composcope.forecasts.wording import summary
+        from composcope.forecasts.summary import summary
 
         return summary(self)
 
@@ -133,12 +205,19 @@ class Forecast:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Some held-out images: the truth, and both forecasts. Returns the matplotlib axes."""
-        from composcope.forecasts.drawing import draw_forecast
+        from composcope.diagnosis.drawing import draw_images
 
-        return draw_forecast(self, ax)
+        samples = self.prediction.diagnosis.samples
+        assert samples is not None  # every diagnosis of a split has them
+        rows = {"true": samples.truth}
+        for name, prediction in self.predictions.items():
+            used = name == self.method and not self.abstains
+            rows[f"{name} (used)" if used else name] = prediction.draw(samples.latents)
+        title = "the forecast abstains" if self.abstains else f"forecast: {self.kind}"
+        return draw_images(rows, samples.latents, title, ax)
 
     def _repr_html_(self) -> str:
-        from composcope.forecasts.display import forecast_html
+        from composcope.forecasts.summary import forecast_html
 
         return forecast_html(self)
 
@@ -147,8 +226,8 @@ def forecast(spec: Spec, on_progress: OnProgress = lambda done, total: None) -> 
     """What a run of this spec will draw on held-out combinations, without training it.
 
     Two regressions are fitted to what the run would be trained on: the logarithm of every pixel is linear in the code
-    (which resembles a CNN), or images are a Gaussian kernel's (which resembles an MLP). Their images are judged as a
-    decoder's are. Where neither is known to hold, the forecast abstains and says why.
+    (which resembles a CNN), or images are a Gaussian kernel's (which resembles an MLP). Their images are classified as
+    a decoder's are. Where neither is known to hold, the forecast abstains and says why.
 
     - `on_progress`: called with the steps done and their number.
 
@@ -166,10 +245,10 @@ def forecast(spec: Spec, on_progress: OnProgress = lambda done, total: None) -> 
 
 
 def _predictions(spec: Spec, samples: Samples, on_progress: OnProgress) -> dict[str, Prediction]:
-    """Both regressions, fitted and judged."""
+    """Both regressions, fitted and classified."""
     pixels = samples.foregrounds.shape[1]
-    judging = max(1, pixels // 2)  # each verdict takes about half as long as the fit
-    total = pixels + 2 * judging
+    verdict_steps = max(1, pixels // 2)  # each verdict takes about half as long as the fit
+    total = pixels + 2 * verdict_steps
     weights = fit_loglinear(
         samples.codes, samples.foregrounds, samples.counts, on_progress=lambda done, _: on_progress(done, total)
     )
@@ -180,8 +259,8 @@ def _predictions(spec: Spec, samples: Samples, on_progress: OnProgress) -> dict[
     }
     predictions: dict[str, Prediction] = {}
     for name, predict in methods.items():
-        predictions[name] = _judged(spec, samples, name, predict)
-        on_progress(pixels + len(predictions) * judging, total)
+        predictions[name] = _predicted(spec, samples, name, predict)
+        on_progress(pixels + len(predictions) * verdict_steps, total)
     return predictions
 
 
@@ -193,7 +272,7 @@ def _checked_heldout(spec: Spec) -> Latents:
     return heldout
 
 
-def _judged(spec: Spec, samples: Samples, method: str, predict: Predict) -> Prediction:
+def _predicted(spec: Spec, samples: Samples, method: str, predict: Predict) -> Prediction:
     task, factors = spec.task, spec.task.factors
 
     def images(codes: Float[Tensor, "n code"]) -> Images:
@@ -208,3 +287,23 @@ def _judged(spec: Spec, samples: Samples, method: str, predict: Predict) -> Pred
         diagnosis,
         lambda latents: images(spec.encoding.encode(latents, factors)),
     )
+
+
+NAME = "forecast"
+# Raised when the same spec would be forecast otherwise; older numbers are then not shown.
+FORECAST_VERSION = 1
+
+
+def forecast_run(store: Store, run_id: str, on_progress: OnProgress = lambda done, total: None) -> Forecast:
+    """Forecast a stored run from its spec, without its weights, and store the numbers with it if it can be written."""
+    made = forecast(store.spec(run_id), on_progress)
+    with suppress(CannotStore) if store.read_only else nullcontext():
+        store.save_measures(run_id, NAME, FORECAST_VERSION, made.numbers())
+    return made
+
+
+def stored_forecast(store: Store, run_id: str) -> Mapping[str, Any] | None:
+    """The numbers that were stored with a run, None if there are none of this version."""
+    if not store.has_measures(run_id, NAME):
+        return None
+    return store.measures(run_id, {NAME: FORECAST_VERSION}).get(NAME)

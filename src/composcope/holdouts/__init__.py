@@ -2,7 +2,6 @@
 
 from composcope.holdouts.blocks import Orthotope, Pairs
 from composcope.holdouts.cells import Cells
-from composcope.holdouts.difficulty import Difficulty, composed_at_once
 from composcope.holdouts.given import Combinations, GivenHoldout, as_holdout
 from composcope.holdouts.leaks import Leaks, find_leaks
 from composcope.holdouts.regions import (
@@ -18,7 +17,15 @@ from composcope.holdouts.regions import (
     Square,
     Union,
 )
-from composcope.holdouts.splits import Certificate, Split, certify, certify_training, split
+from composcope.holdouts.splits import (
+    Certificate,
+    Difficulty,
+    Split,
+    certify,
+    certify_training,
+    composed_at_once,
+    split,
+)
 
 __all__ = [
     "Box",

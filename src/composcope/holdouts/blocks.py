@@ -115,7 +115,7 @@ class Orthotope(Holdout):
 class Pairs(Holdout):
     """Every combination with at least two of the named factors in their blocks, whatever the other factors are.
 
-    With two names this is one block. With more, each two of them are withheld together: {x, y, shape} withholds x with
+    With two names this is one block. With more, each two of them are held out together: {x, y, shape} holds out x with
     y, x with shape and y with shape. Values are written as for `Orthotope`.
 
     >>> holdout = Pairs({"x": "1..2", "y": 3, "z": 0})

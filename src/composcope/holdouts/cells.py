@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 
 from composcope.components import register
-from composcope.factors import Factor, Latents, absent
+from composcope.factors import Factor, Latents, absent, combination_numbers
 from composcope.holdouts.regions import Factors, Holdout, Mask
 
 MASK64 = 2**64 - 1
@@ -40,12 +40,11 @@ class Cells(Holdout):
         if factors is None:
             raise ValueError("cells are counted on the factors' grid: call contains(latents, task.factors)")
         sizes = tuple(factor.size for factor in factors)
-        withheld = torch.from_numpy(_chosen(sizes, self.share, self.seed, self.seen)).to(latents.device)
+        heldout = torch.from_numpy(_chosen(sizes, self.share, self.seed, self.seen)).to(latents.device)
         missing = absent(latents)
-        cell = torch.zeros(len(latents), dtype=torch.long, device=latents.device)
-        for factor, values in zip(factors, latents.nan_to_num().unbind(1), strict=True):
-            cell = cell * factor.size + _nearest(values, factor)
-        return withheld[cell] & ~missing.any(1)
+        columns = zip(latents.nan_to_num().unbind(1), factors, strict=True)
+        cell = combination_numbers(torch.stack([_nearest(values, factor) for values, factor in columns], 1), sizes)
+        return heldout[cell] & ~missing.any(1)
 
     def check(self, factors: Sequence[Factor]) -> None:
         _chosen(tuple(factor.size for factor in factors), self.share, self.seed, self.seen)
@@ -62,7 +61,7 @@ def _nearest(values: torch.Tensor, factor: Factor) -> torch.Tensor:
 
 @lru_cache(maxsize=32)
 def _chosen(sizes: tuple[int, ...], share: float, seed: int, seen: str) -> np.ndarray:
-    """Which cells of a grid of these sizes are withheld, the first factor varying slowest."""
+    """Which cells of a grid of these sizes are held out, the first factor varying slowest."""
     total = int(np.prod(sizes, dtype=np.int64))
     if len(sizes) < 2 or (seen == "pairs" and len(sizes) < 3):
         raise ValueError(f"cells with seen = {seen!r} need at least {2 if seen == 'values' else 3} factors")
@@ -71,7 +70,7 @@ def _chosen(sizes: tuple[int, ...], share: float, seed: int, seen: str) -> np.nd
     count, most = round(share * total), total - int(kept.sum())
     if not 1 <= count <= most:
         raise ValueError(
-            f"share = {share:g} withholds {count} of {total} combinations; 1 to {most} are possible if all {seen} "
+            f"share = {share:g} holds out {count} of {total} combinations; 1 to {most} are possible if all {seen} "
             f"remain seen, a share of up to {most / total:.3g}"
         )
     free = np.flatnonzero(~kept)
@@ -92,10 +91,11 @@ def _random(count: int, seed: int) -> np.ndarray:
 def _cover(rank: np.ndarray, sizes: tuple[int, ...], order: int) -> np.ndarray:
     """Cells that stay seen: with them, every combination of values of any `order` factors occurs at least once."""
     kept = np.zeros(len(rank), dtype=bool)
-    coordinates = np.unravel_index(np.arange(len(rank)), sizes)
+    indices = torch.from_numpy(np.stack(np.unravel_index(np.arange(len(rank)), sizes), 1))
     for columns in itertools.combinations(range(len(sizes)), order):
-        number = np.ravel_multi_index([coordinates[i] for i in columns], [sizes[i] for i in columns])
-        occurs = np.zeros(int(np.prod([sizes[i] for i in columns])), dtype=bool)
+        own = [sizes[column] for column in columns]
+        number = combination_numbers(indices[:, columns], own).numpy()
+        occurs = np.zeros(int(np.prod(own)), dtype=bool)
         occurs[number[kept]] = True
         by_number = np.lexsort((rank, number))
         last = by_number[np.flatnonzero(np.diff(number[by_number], append=-1))]  # of each number, the highest rank

@@ -1,7 +1,7 @@
 """Training images that show what is held out.
 
 A combination with an absent factor is no held-out combination, but its image may be one: where the largest scale is
-withheld, the maximum over all scales is the shape at that scale.
+held out, the maximum over all scales is the shape at that scale.
 """
 
 import math
@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from composcope.factors import Factor, Latents, absent
-from composcope.holdouts.numbering import numbers, value_indices
+from composcope.factors import Factor, Latents, absent, combination_numbers, value_indices
 from composcope.tasks.base import Task
 
 # Two images are the same if their mean squared difference is at most this part of the held-out image's own square:
@@ -23,7 +22,7 @@ SAME = 1e-4
 # pixels is not missed: the mean of 32 squares exceeds four times its expectation in 1 of 10^14 cases.
 PROJECTIONS, MARGIN = 32, 4.0
 # Numbers in the images of a grid up to which complete combinations are compared too, and those drawn at once.
-MOST_NUMBERS, DRAWN_AT_ONCE = 2**24, 2**22
+MAX_NUMBERS, DRAWN_AT_ONCE = 2**24, 2**22
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def find_leaks(
     >>> print(find_leaks(task, torch.tensor([[1.0, 5.0]]), torch.tensor([[0.0, nan], [1.0, nan]])))
     1 of 1 held-out images are also training images: shape = heart, scale absent looks like shape = heart, scale = 5
     """
-    some = math.prod(task.image_shape) * math.prod(factor.size for factor in task.factors) > MOST_NUMBERS
+    some = math.prod(task.image_shape) * math.prod(factor.size for factor in task.factors) > MAX_NUMBERS
     rows = _distinct(trained[absent(trained).any(1)] if some else trained)
     if not len(rows) or not len(heldout):
         return None
@@ -79,7 +78,7 @@ def _distinct(latents: Latents) -> Float[Tensor, "distinct factors"]:
     if not len(filled):
         return latents
     indices, sizes = value_indices(filled)
-    number = numbers(indices, sizes, range(len(sizes))).unique(return_inverse=True)[1]
+    number = combination_numbers(indices, sizes).unique(return_inverse=True)[1]
     first = torch.full((int(number.max()) + 1,), len(latents))
     return latents[first.scatter_reduce_(0, number, torch.arange(len(latents)), "amin")]
 

@@ -125,11 +125,6 @@ def placed(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -
     return ((positions.round() - truth).abs() <= 1).all(1)
 
 
-def position_accuracy(positions: Float[Tensor, "n axes"], truth: Float[Tensor, "n axes"]) -> float | None:
-    """Share of images that are `placed`; None for no images."""
-    return None if len(positions) == 0 else placed(positions, truth).double().mean().item()
-
-
 def distance_to_seen(
     latents: Float[Tensor, "n factors"], heldout: Bool[Tensor, "n"], factors: Sequence[Factor]
 ) -> Float[Tensor, "n"]:

@@ -13,8 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.measures.gram import centred_gram, gram_matrix
-from composcope.measures.kernels import product_kernel
+from composcope.measures.kernels import centred_gram, gram_matrix, product_kernel
 
 Family = Literal["factorized", "radial"]
 LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

@@ -1,13 +1,55 @@
-"""How alike generated images are (Gram matrices of foregrounds), and how alike a factorized kernel makes them."""
+"""How alike rows are: Gram matrices of activations and of images, and the kernels that factorized images would have."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.measures.gram import gram_matrix
+
+CHUNK = 1024  # features taken to double precision at a time
+BLOCKS = 14  # of rows: the more, the less is computed twice; beyond this the products get too small to be fast
+
+
+def gram_matrix(rows: Float[Tensor, "n ..."]) -> Float[Tensor, "n n"]:
+    """G_ij = sum_f a_if a_jf, symmetric to the last bit.
+
+    Gram matrices of parts of a layer add up to the layer's.
+
+    >>> gram_matrix(torch.tensor([[1.0, 2.0], [0.0, 3.0]])).tolist()
+    [[5.0, 6.0], [6.0, 9.0]]
+    """
+    flat = rows.flatten(1)
+    gram = torch.zeros(len(flat), len(flat), dtype=torch.float64, device=flat.device)
+    edges = [len(flat) * block // BLOCKS for block in range(BLOCKS + 1)]
+    for part in flat.split(CHUNK, dim=1):
+        part = part.double()
+        for start, stop in pairwise(edges):  # each pair of blocks once: the rest is its mirror
+            gram[start:stop, start:] += part[start:stop] @ part[start:].T
+    return gram.triu() + gram.triu(1).T
+
+
+def centred_gram(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    """The Gram matrix of the rows minus their mean: H G H with H = 1 - 1/n."""
+    gram = gram.double()
+    gram = gram - gram.mean(0, keepdim=True)
+    return gram - gram.mean(1, keepdim=True)
+
+
+class Spectrum(NamedTuple):
+    """A symmetric matrix's eigenvalues, rising, and its eigenvectors in columns."""
+
+    values: Float[Tensor, "n"]
+    vectors: Float[Tensor, "n n"]
+
+
+def centred_spectrum(gram: Float[Tensor, "n n"]) -> Spectrum:
+    """Variances along the principal directions, and each row's place along them up to their lengths."""
+    return Spectrum(*torch.linalg.eigh(centred_gram(gram)))
+
 
 Stack = Float[Tensor, "n ..."]
 Gram = Float[Tensor, "n m"]
@@ -107,12 +149,7 @@ def likeness(difference: Float[Tensor, "..."], factor: Factor, width: float | No
     return torch.exp(-difference.square() / (4 * width**2)).nan_to_num(0.0)
 
 
-def binary_kernel(
-    latents: Float[Tensor, "n factors"],
-    factors: Sequence[Factor],
-    widths: Widths = None,
-    others: Float[Tensor, "m factors"] | None = None,
-) -> Gram:
+def binary_kernel(latents: Float[Tensor, "n factors"], factors: Sequence[Factor], widths: Widths = None) -> Gram:
     """k_x OR k_y = k_x + k_y - k_x k_y = 1 - (1 - k_x)(1 - k_y), over any number of factors.
 
     Alike if any factor's value is shared. The arguments are those of `factor_kernels`: exact Kronecker deltas, or
@@ -122,7 +159,7 @@ def binary_kernel(
     >>> binary_kernel(torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), xy)[0].tolist()
     [1.0, 1.0, 1.0, 0.0]
     """
-    kernels = factor_kernels(latents, factors, widths, others)
+    kernels = factor_kernels(latents, factors, widths)
     unlike = kernels[0].sub_(1)
     for kernel in kernels[1:]:
         unlike *= kernel.sub_(1).neg_()

@@ -50,33 +50,16 @@ def effect_variances(
     return effects
 
 
-def variance_shares(
-    activations: Float[Tensor, "points ..."], factors: Sequence[Factor], chunk: int = 256
-) -> VarianceShares | None:
-    """sum over units of Var(f_S) / sum over units of Var(f): main effects, pairs, triples, ...   (paper eqs. 22-24).
+def shares_of(sums: dict[Term, float]) -> VarianceShares | None:
+    """Var(f_S) over the sum of all, by term and by order: main effects, pairs, triples, ...   (paper eqs. 22-24).
 
-    - `chunk`: units at a time, to bound memory.
+    - `sums`: `effect_variances`, summed over a layer's units.
 
-    None for a layer that does not vary.
+    None if nothing varies.
 
-    >>> import torch
-    >>> xy = [Factor("x", range(2)), Factor("y", range(2))]
-    >>> variance_shares(torch.tensor([[0.0], [1.0], [2.0], [3.0]]), xy).by_order
+    >>> shares_of({("x",): 3.0, ("y",): 1.0, ("x", "y"): 0.0}).by_order
     (1.0, 0.0)
     """
-    units = activations.flatten(1)
-    sums: dict[Term, float] = {}
-    for part in units.split(chunk, dim=1):
-        for term, variances in effect_variances(part, factors).items():
-            sums[term] = sums.get(term, 0.0) + variances.sum().item()
-    total = sum(sums.values())
-    if total <= 1e-24 * units.double().square().mean(0).sum().item():
-        return None
-    return shares_of(sums)
-
-
-def shares_of(sums: dict[Term, float]) -> VarianceShares | None:
-    """Each term's share of the sum, and each order's; None if the sum is 0."""
     total = sum(sums.values())
     if not total > 0:
         return None

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.measures.gram import Spectrum, centred_gram, centred_spectrum, gram_matrix
 from composcope.measures.grid import grid_sizes, wraps
+from composcope.measures.kernels import Spectrum, centred_gram, centred_spectrum, gram_matrix
 
 Method = Literal["pca", "umap"]
 

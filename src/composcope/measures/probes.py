@@ -15,10 +15,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.measures.gram import Spectrum, centred_gram, centred_spectrum, gram_matrix
 from composcope.measures.grid import grid_index
+from composcope.measures.kernels import Spectrum, centred_gram, centred_spectrum, gram_matrix
 
 RIDGES = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+FOLDS = 5
 CUTOFF = 1e-13
 """Directions whose share of the largest variance is below this are rounding, and dropped."""
 
@@ -45,7 +46,6 @@ def linear_probes(
     latents: Float[Tensor, "points factors"],
     factors: Sequence[Factor],
     heldout: Bool[Tensor, "points"],
-    folds: int = 5,
     seed: int = 0,
 ) -> dict[str, ProbeScore]:
     """R^2 = 1 - sum (t - t_hat)^2 / sum (t - mean t)^2, with t_hat = W a + b, for every factor.
@@ -61,8 +61,8 @@ def linear_probes(
     """
     features = activations.flatten(1) - activations.flatten(1).mean(0)
     if features.shape[1] > len(features):
-        return probes_from_gram(gram_matrix(features), latents, factors, heldout, folds, seed)
-    return _probes(FeatureFits(features.double()), len(features), latents, factors, heldout, folds, seed)
+        return probes_from_gram(gram_matrix(features), latents, factors, heldout, seed)
+    return _probes(FeatureFits(features.double()), len(features), latents, factors, heldout, seed)
 
 
 def probes_from_gram(
@@ -70,7 +70,6 @@ def probes_from_gram(
     latents: Float[Tensor, "points factors"],
     factors: Sequence[Factor],
     heldout: Bool[Tensor, "points"],
-    folds: int = 5,
     seed: int = 0,
     spectrum: Spectrum | None = None,
 ) -> dict[str, ProbeScore]:
@@ -80,7 +79,7 @@ def probes_from_gram(
     `spectrum` is `centred_spectrum(gram)`, if it is known already.
     """
     fits = GramFits(centred_gram(gram), spectrum or centred_spectrum(gram))
-    return _probes(fits, len(gram), latents, factors, heldout, folds, seed)
+    return _probes(fits, len(gram), latents, factors, heldout, seed)
 
 
 class Fit(NamedTuple):
@@ -138,7 +137,7 @@ def _kept(spectrum: Spectrum) -> Spectrum:
 
 
 def _probes(
-    fits: Fits, points: int, latents: Tensor, factors: Sequence[Factor], heldout: Tensor, folds: int, seed: int
+    fits: Fits, points: int, latents: Tensor, factors: Sequence[Factor], heldout: Tensor, seed: int
 ) -> dict[str, ProbeScore]:
     if len(latents) != points or len(heldout) != points:
         raise ValueError(f"{points} activations, {len(latents)} latents and {len(heldout)} masks do not match")
@@ -146,7 +145,7 @@ def _probes(
     targets = torch.cat(parts, 1)
     everything = torch.ones_like(heldout)
     own = _readout(fits(everything, everything), targets, (0.0,))
-    fold = _fold_of_each(points, min(folds, points), seed)
+    fold = _fold_of_each(points, min(FOLDS, points), seed)
     crossed = torch.zeros_like(targets)
     for k in fold.unique():
         crossed[fold == k] = _readout(fits(fold != k, fold == k), targets[fold != k], RIDGES)

@@ -11,6 +11,8 @@ from composcope.factors import Factor, column
 from composcope.measures.error import Images, mse, shape_correlation
 from composcope.measures.grid import grid_index
 
+SHUFFLES = 10  # of the control
+
 
 @dataclass(frozen=True)
 class Superposition:
@@ -24,21 +26,19 @@ class Superposition:
     control: float
 
 
-def superposition(
-    outputs: Images, parts: Sequence[Images], generator: torch.Generator, shuffles: int = 10
-) -> Superposition:
+def superposition(outputs: Images, parts: Sequence[Images], generator: torch.Generator) -> Superposition:
     """corr(D(x, y), D(x_super) + D(y_super)), a Pearson correlation over pixels, averaged over held-out images.
 
     - `outputs`: the decoder's images of held-out combinations.
     - `parts`: one stack of images per factor, in the order of the outputs: D of the codes in which only that factor
       has its value and the others their mean code, or the means from `shared_value_means`.
-    - `generator`: draws the control, in which each factor's rows are shuffled by themselves, `shuffles` times.
+    - `generator`: draws the control, in which each factor's rows are shuffled by themselves, ten times.
     """
     if not parts or any(part.shape != outputs.shape for part in parts):
         shapes = [tuple(part.shape) for part in parts]
         raise ValueError(f"one part per factor, of the outputs' shape {tuple(outputs.shape)}, is needed; got {shapes}")
     correlations = shape_correlation(outputs, torch.stack(list(parts)).sum(0))
-    controls = [shape_correlation(outputs, sum_of_shuffled(parts, generator)).mean() for _ in range(max(1, shuffles))]
+    controls = [shape_correlation(outputs, sum_of_shuffled(parts, generator)).mean() for _ in range(SHUFFLES)]
     return Superposition(correlations, correlations.mean().item(), torch.stack(controls).mean().item())
 
 

@@ -52,16 +52,18 @@ def _score(axes: Axes, moments: Sequence[Moment]) -> None:
     steps = [moment.step for moment in moments]
     seen = [moment.verdict.seen_shares.get("composer", math.nan) for moment in moments]
     axes.plot(steps, seen, "--", color="#666666", lw=1, label="seen images")
-    judged = [moment for moment in moments if moment.verdict.score is not None]
-    scores = [moment.verdict.shares["composer"] for moment in judged]
-    axes.plot([m.step for m in judged], scores, color=CLASS_COLOURS["composer"], label="held-out images, 95 % interval")
-    known = [(moment.step, moment.verdict.interval) for moment in judged if moment.verdict.interval is not None]
-    if known:
-        low, high = zip(*(interval for _, interval in known), strict=True)
-        axes.fill_between([step for step, _ in known], low, high, color=CLASS_COLOURS["composer"], alpha=0.2, lw=0)
+    learned = [moment for moment in moments if moment.verdict.score is not None]
+    scores = [moment.verdict.shares["composer"] for moment in learned]
+    axes.plot(
+        [m.step for m in learned], scores, color=CLASS_COLOURS["composer"], label="held-out images, 95 % interval"
+    )
+    intervals = [(moment.step, moment.verdict.interval) for moment in learned if moment.verdict.interval is not None]
+    if intervals:
+        low, high = zip(*(interval for _, interval in intervals), strict=True)
+        axes.fill_between([step for step, _ in intervals], low, high, color=CLASS_COLOURS["composer"], alpha=0.2, lw=0)
     waiting = [moment.step for moment in moments if moment.verdict.score is None]
     if waiting:
-        end = min((moment.step for moment in judged), default=waiting[-1])
+        end = min((moment.step for moment in learned), default=waiting[-1])
         axes.axvspan(waiting[0], end, color="#F0F0F0", lw=0, zorder=0)
         axes.text(waiting[0], 0.5, " has not\n learned", fontsize=6, va="center", color="#666666")
     axes.set(title="composed")

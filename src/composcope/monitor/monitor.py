@@ -42,10 +42,10 @@ class Moment:
 
 @dataclass
 class Monitor:
-    """Call it with the decoder in a training loop; every so many calls it judges the held-out combinations.
+    """Call it with the decoder in a training loop; every so many calls it classifies the held-out combinations.
 
     - `task`, `holdout`, `encoding`, `inputs`, `pick`: as in `cs.diagnose`.
-    - `every`: judge on the first call and then on every so many; other calls cost nothing.
+    - `every`: classify on the first call and then on every so many; other calls cost nothing.
     - `log`: called with the numbers and `step=`, for example `wandb.log`.
     - `memory_mb`: bounds the images drawn at a time; of a larger grid some points are drawn.
 
@@ -77,9 +77,9 @@ class Monitor:
             raise BadInput(f"every = {self.every}: at least 1 is needed")
 
     def __call__(self, module: Decode, step: float | None = None) -> Moment | None:
-        """Judge the decoder if it is time; `step` is what the moment is called, by default the number of calls so far.
+        """Classify the held-out images if it is time, and return the moment, else None.
 
-        Returns the moment, or None if it is not time yet.
+        - `step`: what the moment is called, by default the number of calls so far.
         """
         number, self.calls = self.calls, self.calls + 1
         if number % self.every:

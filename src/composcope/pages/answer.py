@@ -8,7 +8,7 @@ from composcope.pages.diagnosis_page import shares
 from composcope.pages.runs import RunRow
 from composcope.study.study import Headline
 
-MOST_EXPLORED = 12
+MAX_EXPLORED = 12
 OTHER = "other runs"
 
 
@@ -23,8 +23,8 @@ def class_labels(headline: Headline) -> list[str]:
     return [*(run_class.label for run_class in headline.classes), OTHER]
 
 
-def judged_runs(rows: Sequence[RunRow]) -> list[RunRow]:
-    """Those whose held-out combinations test composition and were judged."""
+def classified_runs(rows: Sequence[RunRow]) -> list[RunRow]:
+    """Those whose held-out combinations test composition and were classified."""
     return [row for row in rows if row.shares is not None and row.composition]
 
 
@@ -32,7 +32,7 @@ def who_composes(rows: Sequence[RunRow], headline: Headline) -> list[dict[str, A
     """For each class that occurs: its runs, how many compose, and the mean share of each kind of held-out image."""
     classes = []
     for label in class_labels(headline):
-        runs = [row for row in judged_runs(rows) if class_label(row, headline) == label]
+        runs = [row for row in classified_runs(rows) if class_label(row, headline) == label]
         if runs:
             total: Counter[str] = Counter()
             for row in runs:
@@ -46,12 +46,12 @@ def who_composes(rows: Sequence[RunRow], headline: Headline) -> list[dict[str, A
 def answer(rows: Sequence[RunRow], headline: Headline) -> str:
     """One sentence, from the runs alone: a decoder composes if most of its held-out images are composed."""
     sides: dict[str, list[bool]] = {"untreated": [], "treated": [], "neither": []}
-    for row in judged_runs(rows):
+    for row in classified_runs(rows):
         run_class = headline.class_of(row.spec)
         sides["neither" if run_class is None else run_class.side].append(row.kind == "composes")
     untreated, treated = sides["untreated"], sides["treated"]
     if not untreated and not treated:
-        return "No run here has been judged on held-out combinations, so there is no answer yet."
+        return "No run here has been classified on held-out combinations, so there is no answer yet."
     counts = []
     if untreated:
         counts.append(f"{sum(untreated)} of {len(untreated)} {headline.untreated} compose")
@@ -73,13 +73,13 @@ def _short_answer(untreated: Sequence[bool], treated: Sequence[bool]) -> str:
     return "Not by itself, but with help" if helped else "Mostly no, even with help"
 
 
-def explored(rows: Sequence[RunRow], headline: Headline, most: int = MOST_EXPLORED) -> list[RunRow]:
+def explored(rows: Sequence[RunRow], headline: Headline, most: int = MAX_EXPLORED) -> list[RunRow]:
     """Judged runs of two factors or more, one per title and set of factors, taken from each class in turn.
 
     Of runs with the same title the one whose other settings have the most seeds, and of these the smallest seed; in a
     class, sets of factors take turns, and runs of the most common task come first.
     """
-    usable = [row for row in judged_runs(rows) if len(row.factors) > 1 and (row.part is None or row.part["samples"])]
+    usable = [row for row in classified_runs(rows) if len(row.factors) > 1]
     tasks, seeds = Counter(str(row.get("task")) for row in usable), Counter(_without_seed(row) for row in usable)
     titled: dict[tuple[str, ...], RunRow] = {}
     for row in sorted(usable, key=lambda row: (-seeds[_without_seed(row)], _without_seed(row), row.seed, row.run_id)):

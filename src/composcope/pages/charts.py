@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from composcope.diagnosis.text import number
+from composcope.display import number
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 260, 130, 44, 8, 8, 22
 STRIP_WIDTH, STRIP_EDGE = 150, 8

@@ -9,21 +9,47 @@ from composcope import __version__
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.diagnosis.quantities import Quantity, layer_quantities
-from composcope.diagnosis.summary import methods, probe_kind
+from composcope.diagnosis.summary import broken_pairs, confusions, factor_rows, methods, probe_kind, score_text
+from composcope.diagnosis.summary import headline as verdict_headline
 from composcope.diagnosis.summary import scope as heldout_scope
 from composcope.diagnosis.tables import layer_table, shape_text, tables, value
-from composcope.diagnosis.text import number
-from composcope.diagnosis.wording import broken_pairs, confusions, factor_rows
-from composcope.diagnosis.wording import headline as verdict_headline
+from composcope.display import number, percent
 from composcope.forecasts import Forecast
 from composcope.pages.charts import Chart, Line, chart
-from composcope.pages.diagnosis_maps import diagnosis_maps, kernel_points, sliced
-from composcope.pages.forecast_part import forecast_part
+from composcope.pages.maps import diagnosis_maps, kernel_points, sliced
 from composcope.pages.page import render, write_page
-from composcope.pages.samples import Samples
 from composcope.runs.spec import Spec
 from composcope.tasks.base import Images
 from composcope.verdict import KINDS
+
+DASH = "-"
+
+
+def forecast_part(forecast: Mapping[str, Any], diagnosis: Diagnosis) -> dict[str, Any]:
+    """What the page says: reasons to abstain, or a line per quantity with what was forecast and what happened.
+
+    - `forecast`: the numbers of a forecast, as they are stored with a run.
+    """
+    method = forecast["methods"][forecast["method"]]
+    verdict = diagnosis.verdict
+    rows = [
+        ("held-out images", method["kind"], verdict.kind if verdict else DASH),
+        ("composed", _share(method["score"]), _share(verdict.score if verdict else None)),
+        ("in place, within 1 pixel", _share(method["accuracy"]), _share(diagnosis.error.accuracy)),
+    ]
+    for name, share in method["factors"].items():
+        rows.append((f"{name} is right", _share(share), _share(verdict.factors.get(name) if verdict else None)))
+    return {
+        "method": forecast["method"],
+        "fit": f"{method['r2']:.2f}",
+        "abstains": forecast["abstains"],
+        "rows": [row for row in rows if row[1:] != (DASH, DASH)],
+    }
+
+
+def _share(value: float | None) -> str:
+    return DASH if value is None else percent(value)
+
 
 DRAWN = {
     "composer": "the true image",
@@ -55,33 +81,26 @@ def write_diagnosis_page(
     path: Path,
     title: str,
     spec: Spec | None = None,
-    samples: Samples | None = None,
     forecast: Forecast | None = None,
 ) -> Path:
-    """Write the page of one decoder.
-
-    - `samples`: show where the hole is and what is drawn in it; by default those of the diagnosis.
-    - `forecast`: what was to be expected before training, shown beside what happened.
-    """
+    """Write the page of one decoder; `forecast`: what was to be expected before training, beside what happened."""
     settings = spec.to_toml() if spec is not None else ""
-    samples = diagnosis.samples if samples is None else samples
-    part = diagnosis_part(diagnosis, samples, None if forecast is None else forecast.numbers())
+    samples = diagnosis.samples
+    part = diagnosis_part(diagnosis, None if forecast is None else forecast.numbers())
     expected = None if forecast is None or samples is None else forecast.prediction.draw(samples.latents)
     if expected is not None:
         part["sample_rows"] = (*SAMPLE_ROWS, "forecast")
-    data = part_data(diagnosis, samples, expected)
+    data = part_data(diagnosis, expected)
     text = render("diagnosis.html", title=title, settings=settings, part=part, data=data, version=__version__)
     return write_page(text, path)
 
 
-def diagnosis_part(
-    diagnosis: Diagnosis, samples: Samples | None, forecast: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def diagnosis_part(diagnosis: Diagnosis, forecast: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What `diagnosis_part.html` says; `forecast`: the numbers of one, if it is to be shown."""
     by_name = {table.name: table for table in tables(diagnosis)}
     return {
         "headline": headline(diagnosis),
-        "judged": judged(diagnosis),
+        "score": score(diagnosis),
         "shares": shares(diagnosis.verdict.shares) if diagnosis.verdict else [],
         "seen_shares": shares(diagnosis.verdict.seen_shares) if diagnosis.verdict else [],
         "right": factor_rows(diagnosis),
@@ -99,7 +118,7 @@ def diagnosis_part(
         "blank": number(diagnosis.error.blank_mse),
         "blank_value": diagnosis.error.blank_mse,
         "distance": distance_chart(diagnosis),
-        "samples": sample_labels(diagnosis, samples),
+        "samples": sample_labels(diagnosis),
         "sample_rows": SAMPLE_ROWS,
         "forecast": forecast_part(forecast, diagnosis) if forecast else None,
         "kernel_points": kernel_points(diagnosis) if len(diagnosis.kernels.rows) else "",
@@ -111,10 +130,10 @@ def diagnosis_part(
     }
 
 
-def part_data(diagnosis: Diagnosis, samples: Samples | None, expected: Images | None = None) -> dict[str, Any]:
+def part_data(diagnosis: Diagnosis, expected: Images | None = None) -> dict[str, Any]:
     """What the script draws: the maps, and a description of each layer; `expected`: images forecast at the samples."""
     return {
-        **diagnosis_maps(diagnosis, samples, expected),
+        **diagnosis_maps(diagnosis, expected),
         "layers": [layer_label(layer) for layer in diagnosis.layers.values()],
     }
 
@@ -125,25 +144,15 @@ def layer_label(layer: LayerDiagnosis) -> dict[str, str]:
     return {"name": layer.name, "text": f"{layer.name} ({shape_text(layer)}{kind})"}
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def headline(diagnosis: Diagnosis) -> str:
     return f"It {verdict_headline(diagnosis.verdict)}." if diagnosis.verdict else "No verdict."
 
 
-def judged(diagnosis: Diagnosis) -> str:
+def score(diagnosis: Diagnosis) -> str:
     """The score in words."""
     if diagnosis.verdict is None:
         return "Nothing is held out, so there is nothing to compose."
-    score, interval = diagnosis.verdict.score, diagnosis.verdict.interval
-    if score is None:
-        return f"{diagnosis.heldout} combinations are held out."
-    text = f"It composes {percent(score)} of the {diagnosis.heldout} held-out images"
-    return (
-        f"{text}." if interval is None else f"{text} (95 % interval: {percent(interval[0])} to {percent(interval[1])})."
-    )
+    return score_text(diagnosis.verdict) or f"{diagnosis.heldout} combinations are held out."
 
 
 def shares(by_class: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -181,8 +190,9 @@ def orders_chart(diagnosis: Diagnosis) -> Chart | None:
     return chart("share of the kernel's terms by order", [Line("share", list(shares))], labels, 0.0, 1.0)
 
 
-def sample_labels(diagnosis: Diagnosis, samples: Samples | None) -> list[dict[str, str]]:
+def sample_labels(diagnosis: Diagnosis) -> list[dict[str, str]]:
     """The factor values of each sample, and the class of what is drawn."""
+    samples = diagnosis.samples
     if samples is None:
         return []
     classes = diagnosis.verdict.classes if diagnosis.verdict else ()

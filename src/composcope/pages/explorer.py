@@ -13,21 +13,22 @@ import composcope
 from composcope.diagnosis import Diagnosis
 from composcope.diagnosis.layers import LayerDiagnosis
 from composcope.errors import BadInput, ComposcopeError
+from composcope.factors import absent, combination_numbers
 from composcope.measures.error import shape_correlation
 from composcope.measures.geometry import differentiable
 from composcope.measures.grid import grid_index, grid_sizes, grid_steps
 from composcope.measures.superposition import edge_blend
 from composcope.pages.maps import levels
 from composcope.pages.page import packed, render, write_page
-from composcope.pages.titles import titles
-from composcope.randomness import generator
+from composcope.pages.runs import titles
 from composcope.runs.run import Run
+from composcope.runs.spec import training_latents
 from composcope.store.store import Store
 from composcope.tasks.base import Images, Task
 
 OnProgress = Callable[[int, int], None]
 Pixels = Float[Tensor, "n height width"]
-MOST_BYTES = 2**25  # of one run's images, before they are compressed
+MAX_BYTES = 2**25  # of one run's images, before they are compressed
 BEYOND = 2.0  # pixels are kept up to this many ranges of the truth outside it
 
 
@@ -36,14 +37,19 @@ def write_explorer(store: Store, run_ids: Sequence[str], path: Path, on_progress
 
     - `run_ids`: ids or beginnings of ids. `on_progress`: called with the runs done and their number.
     """
+    data = explorer_data(*opened(store, run_ids), on_progress)
+    return write_page(render("explorer.html", explorer=data, version=composcope.__version__), path)
+
+
+def opened(store: Store, run_ids: Sequence[str]) -> tuple[list[Run], dict[str, str]]:
+    """The runs, and why some cannot be opened, by id: a damaged spec, or a plugin that is not loaded."""
     runs, problems = [], {}
     for prefix in run_ids:
         try:
             runs.append(Run(store.spec(store.find(prefix)), store))
         except ComposcopeError as error:
             problems[prefix] = str(error)
-    data = explorer_data(runs, problems, on_progress)
-    return write_page(render("explorer.html", explorer=data, version=composcope.__version__), path)
+    return runs, problems
 
 
 def explorer_data(
@@ -81,8 +87,8 @@ def check_explorable(run: Run) -> None:
     if not run.draws:
         raise BadInput(f"{type(spec.decoder).__name__} draws no images")
     size = len(run.split.latents) * int(np.prod(spec.task.image_shape[1:]))
-    if size > MOST_BYTES:
-        raise BadInput(f"its images would take {size / 2**20:.0f} MB; {MOST_BYTES / 2**20:.0f} are allowed")
+    if size > MAX_BYTES:
+        raise BadInput(f"its images would take {size / 2**20:.0f} MB; {MAX_BYTES / 2**20:.0f} are allowed")
     on_grid = bool((grid_index(run.split.latents, factors) >= 0).all())
     if not on_grid or len(run.split.latents) != int(np.prod(grid_sizes(factors))):
         raise BadInput("its points are not the whole grid of its factors")
@@ -146,9 +152,8 @@ def about(run: Run) -> str:
 def trained_on(run: Run, heldout: Bool[Tensor, "n"]) -> Bool[Tensor, "n"]:
     """Which grid points the training set contains; all seen ones where it was drawn between the points of the grid."""
     spec = run.spec
-    drawn = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
-    drawn = drawn[~drawn.isnan().any(1)]
-    index = grid_index(drawn, spec.task.factors)
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
+    index = grid_index(latents[~absent(latents).any(1)], spec.task.factors)
     if (index < 0).any():
         return ~heldout
     sizes = grid_sizes(spec.task.factors)
@@ -180,8 +185,7 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         # A diagonal of the grid has every value of all factors, so its parts are all there are.
         sizes = grid_sizes(task.factors)
         steps = torch.arange(max(sizes))
-        places = torch.stack([steps.clamp(max=size - 1) for size in sizes])
-        diagonal = torch.from_numpy(np.ravel_multi_index(tuple(places.numpy()), sizes))
+        diagonal = combination_numbers(torch.stack([steps.clamp(max=size - 1) for size in sizes], 1), sizes)
         parts = [part[: factor.size] for part, factor in zip(run.parts_alone(diagonal), task.factors, strict=True)]
     elif differentiable(task.factors) and heldout.any():
         name = "Blend of the edges"

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from composcope import __version__
-from composcope.diagnosis.text import number
+from composcope.display import number
 from composcope.errors import RunFailed
 from composcope.pages.answer import answer, explored, who_composes
 from composcope.pages.charts import strip
 from composcope.pages.diagnosis_page import DRAWN, shares
-from composcope.pages.explorer import explorer_data
+from composcope.pages.explorer import explorer_data, opened
 from composcope.pages.page import render, write_page
 from composcope.pages.runs import RunRow, missing_row, run_row, short_row
-from composcope.runs.run import Run
 from composcope.runs.spec import Spec
 from composcope.store.index import without_collections
 from composcope.store.store import Record, Store
@@ -33,8 +32,8 @@ from composcope.terminal import duration
 
 OnProgress = Callable[[int, int], None]
 # A page with more than this takes a browser, and whoever waits for it, too long.
-MOST_DIAGNOSES, MOST_BYTES, PART_BYTES = 250, 14 * 2**20, 25_000
-MOST_ROWS = 1000
+MAX_DIAGNOSES, MAX_BYTES, PART_BYTES = 250, 14 * 2**20, 25_000
+MAX_ROWS = 1000
 SHOWN_DPI = 130  # pixels of the page per inch of a figure, so that its 8 points are readable
 
 
@@ -46,7 +45,7 @@ def write_report(reproduction: Reproduction, path: Path, on_progress: OnProgress
     store = reproduction.store
     records = store.records()
     whole = set(with_room(records, {run_id for panel in reproduction.panels for run_id in panel.run_ids}))
-    rows, room = [], MOST_BYTES
+    rows, room = [], MAX_BYTES
     with without_collections():
         for done, record in enumerate(records):
             if on_progress is not None:
@@ -66,7 +65,7 @@ def with_room(records: Sequence[Record], behind_figures: Collection[str]) -> lis
     order = sorted(records, key=lambda record: record.run_id not in behind_figures)
     diagnosed = [record.run_id for record in order if "diagnosis" in record.measures]
     others = [record.run_id for record in order if "diagnosis" not in record.measures]
-    return [*diagnosed[:MOST_DIAGNOSES], *others]
+    return [*diagnosed[:MAX_DIAGNOSES], *others]
 
 
 def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
@@ -75,7 +74,6 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
     judgements, headline = reproduction.ledger.judgements, request.study.headline
     behind = about_figures(rows, panels)
     listed, further = split_rows(rows, panels)
-    explored_runs = [Run(store.spec(row.run_id), store) for row in explored(behind, headline)]
     return render(
         "report.html",
         version=__version__,
@@ -89,7 +87,7 @@ def report_text(reproduction: Reproduction, rows: Sequence[RunRow]) -> str:
         claims=[claim_view(judgement, panels) for judgement in judgements],
         figures=[figure_view(panel, request, store, judgements) for panel in panels],
         cell=cell,
-        explorer=explorer_data(explored_runs, stored_only=True),
+        explorer=explorer_data(*opened(store, [row.run_id for row in explored(behind, headline)]), stored_only=True),
         rows=[row_view(row, panels) for row in listed],
         groups=groups(further),
         further=len(further),
@@ -209,11 +207,11 @@ def ordered(rows: Sequence[RunRow]) -> list[RunRow]:
 
 def split_rows(rows: Sequence[RunRow], panels: Sequence[RenderedPanel]) -> tuple[list[RunRow], list[RunRow]]:
     """The rows of the table, and those that it has no room for: first come runs behind figures and diagnosed ones."""
-    if len(rows) <= MOST_ROWS:
+    if len(rows) <= MAX_ROWS:
         return ordered(rows), []
     behind = {run_id for panel in panels for run_id in panel.run_ids}
     kept = sorted(ordered(rows), key=lambda row: (row.run_id not in behind, row.part is None))
-    return ordered(kept[:MOST_ROWS]), kept[MOST_ROWS:]
+    return ordered(kept[:MAX_ROWS]), kept[MAX_ROWS:]
 
 
 def groups(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
@@ -222,8 +220,8 @@ def groups(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
     for row in rows:
         by_title.setdefault((row.title, row.about), []).append(row)
     largest = sorted(by_title.items(), key=lambda item: (-len(item[1]), item[0]))
-    lines = [{"Run": title, "Settings": about, **group_numbers(group)} for (title, about), group in largest[:MOST_ROWS]]
-    left = [row for _, group in largest[MOST_ROWS:] for row in group]
+    lines = [{"Run": title, "Settings": about, **group_numbers(group)} for (title, about), group in largest[:MAX_ROWS]]
+    left = [row for _, group in largest[MAX_ROWS:] for row in group]
     return [*lines, {"Run": "all others", "Settings": "", **group_numbers(left)}] if left else lines
 
 

@@ -1,21 +1,91 @@
-"""The runs of a store as a report shows them: one row each, whatever its state, with its diagnosis if it has one."""
+"""The runs of a store as a report shows them: one row each, whatever its state, with a title and its diagnosis."""
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from composcope.decoders.base import Decoder
 from composcope.diagnosis import Diagnosis
+from composcope.encodings import Encoding, PerFactor
 from composcope.errors import BadInput
-from composcope.forecasts.stored import stored_forecast
+from composcope.forecasts.forecast import stored_forecast
 from composcope.pages.diagnosis_page import diagnosis_part, part_data
-from composcope.pages.samples import Samples, run_samples
-from composcope.pages.titles import title
-from composcope.runs.run import VERDICT_VERSION, Run
+from composcope.runs.run import VERDICT_VERSION
 from composcope.runs.spec import Spec
-from composcope.store.store import Record, Store
+from composcope.sampling import Draws, Everything, Sampling, Stripes
+from composcope.store.store import Record, Store, flatten
 from composcope.verdict import NOT_LEARNED
+
+CODES = {"onehot": "one-hot"}
+DECODERS = {"cnn": "CNN", "mlp": "MLP", "lowrank": "low-rank", "pixelwise": "pixel-wise"}
+
+
+def title(spec: Spec) -> str:
+    """The code, the decoder, the training set and the penalties.
+
+    >>> import composcope as cs
+    >>> task, hole = cs.BumpTask(16), cs.Square(4, 11)
+    >>> title(cs.Spec(task, hole, cs.OneHot(), cs.CNN(), sampling=cs.Stripes(bumps=100)))
+    'one-hot, CNN, stripes + 100'
+    """
+    parts = [_code(spec.encoding), _decoder(spec.decoder), _data(spec.sampling)]
+    if spec.penalties:
+        parts.append(" + ".join(penalty.kind for penalty in spec.penalties))
+    return ", ".join(parts)
+
+
+def titles(specs: Sequence[Spec]) -> list[str]:
+    """Their titles; where several are the same, followed by the world if that differs, or else by what does."""
+    plain = [title(spec) for spec in specs]
+    worlds = [_world(spec) for spec in specs]
+    distinct = [
+        f"{name} ({world})" if _several(name, plain, worlds) else name
+        for name, world in zip(plain, worlds, strict=True)
+    ]
+    often = Counter(distinct)
+    named = []
+    for spec, name in zip(specs, distinct, strict=True):
+        namesakes = [flatten(other.to_dict()) for other, same in zip(specs, distinct, strict=True) if same == name]
+        own = flatten(spec.to_dict())
+        different = [f"{key} {own[key]}" for key in own if any(other.get(key) != own[key] for other in namesakes)]
+        named.append(f"{name} ({', '.join(different)})" if often[name] > 1 and different else name)
+    return named
+
+
+def _several(name: str, names: Sequence[str], worlds: Sequence[str]) -> bool:
+    """Whether runs of this name are from different worlds."""
+    return len({world for other, world in zip(names, worlds, strict=True) if other == name}) > 1
+
+
+def _world(spec: Spec) -> str:
+    return f"{spec.task.kind}: {', '.join(factor.name for factor in spec.task.factors)}"
+
+
+def _code(encoding: Encoding) -> str:
+    if isinstance(encoding, PerFactor):
+        return " and ".join(f"{name} {_code(each)}" for name, each in encoding.encodings.items())
+    return CODES.get(encoding.kind, encoding.kind)
+
+
+def _decoder(decoder: Decoder) -> str:
+    return DECODERS.get(decoder.kind, decoder.kind)
+
+
+def _data(sampling: Sampling) -> str:
+    if isinstance(sampling, Everything):
+        return "all seen"
+    if isinstance(sampling, Draws):
+        return f"{sampling.n} draws"
+    if not isinstance(sampling, Stripes):
+        return sampling.kind
+    some = f"{sampling.fraction:.0%}" if sampling.fraction is not None else f"{sampling.bumps or 0}"
+    if sampling.stripes == 0:
+        return f"{some} of the seen"
+    stripes = "stripes" if sampling.stripes is None else f"{sampling.stripes} stripes"
+    return stripes if some in ("0", "0%") else f"{stripes} + {some}"
 
 
 @dataclass(frozen=True)
@@ -128,17 +198,17 @@ def short_row(store: Store, record: Record) -> RunRow:
         return row if record.status != "done" else _without_diagnosis(store, row)
     command = f"composcope diagnose {row.run_id} --store {shlex.quote(str(store.folder))}"
     note = f"its diagnosis is not on this page, which has room for some of them: {command}"
-    return replace(_judged(row, verdict), note=note)
+    return replace(_with_verdict(row, verdict), note=note)
 
 
 def _without_diagnosis(store: Store, row: RunRow) -> RunRow:
     """The row with the verdict that is stored by itself, if there is one and its definition has not changed since."""
     note = f"not diagnosed: {measure_command(store, row.run_id)}"
     stored = "verdict" in row.record.measures and store.measures(row.run_id, {"verdict": VERDICT_VERSION})
-    return replace(_judged(row, stored["verdict"]) if stored else row, note=note)
+    return replace(_with_verdict(row, stored["verdict"]) if stored else row, note=note)
 
 
-def _judged(row: RunRow, verdict: Mapping[str, Any]) -> RunRow:
+def _with_verdict(row: RunRow, verdict: Mapping[str, Any]) -> RunRow:
     shares, factors = verdict.get("shares"), verdict.get("factors")
     return replace(
         row,
@@ -191,10 +261,6 @@ def brief(part: Any, words: bool = False) -> str:
 
 
 def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
-    samples, problem = _samples(store, row.run_id)
-    part = diagnosis_part(diagnosis, samples, stored_forecast(store, row.run_id))
-    if problem:
-        part["notes"] = {**part["notes"], "samples": problem}
     verdict = diagnosis.verdict
     return replace(
         row,
@@ -202,17 +268,9 @@ def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:
         shares=verdict.shares if verdict else None,
         factors=verdict.factors if verdict else {},
         composition=len(diagnosis.factors) > 1 and diagnosis.certificate.startswith("composition"),
-        part=part,
-        data=part_data(diagnosis, samples),
+        part=diagnosis_part(diagnosis, stored_forecast(store, row.run_id)),
+        data=part_data(diagnosis),
     )
-
-
-def _samples(store: Store, run_id: str) -> tuple[Samples | None, str]:
-    """What the run draws at some held-out combinations, or why that cannot be shown."""
-    try:
-        return run_samples(Run(store.spec(run_id), store)), ""
-    except Exception as error:  # damaged weights, or a plugin that is not loaded; the diagnosis is shown all the same
-        return None, f"no images to show: {_line(error)}"
 
 
 def _line(error: Exception) -> str:

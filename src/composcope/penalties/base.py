@@ -31,9 +31,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a penalty may know before training starts. Images of withheld combinations are not part of it.
+    """What a penalty may know before training starts. Images of held-out combinations are not part of it.
 
-    - `codes`, `images`: the whole training set. `heldout_codes`: the codes of the withheld combinations.
+    - `codes`, `images`: the whole training set. `heldout_codes`: the codes of the held-out combinations.
     - `code_sizes`: how many columns of a code belong to each factor, in order. `rng`: the penalty's own randomness.
     """
 
@@ -52,7 +52,7 @@ class Penalty(Component):
     """A scalar added to the loss at every step. A custom penalty implements `loss`.
 
     `loss` may take the module alone, `loss(self, module)`, if it needs no batch. A penalty that prepares something
-    before training, or that needs the codes of withheld combinations, overrides `start` instead.
+    before training, or that needs the codes of held-out combinations, overrides `start` instead.
     """
 
     def loss(self, module: nn.Module, batch: Batch) -> Float[Tensor, ""]:
@@ -75,7 +75,7 @@ class DrawingPenalty(Penalty):
     """A penalty on what the module draws from codes."""
 
     def check(self, decoder: Decoder) -> None:
-        if not decoder.draws_codes:
+        if not decoder.takes_codes:
             raise ValueError(f"{self} acts on images drawn from codes, and {type(decoder).__name__} is given images")
 
 

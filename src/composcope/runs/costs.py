@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from composcope.diagnosis.points import MOST_PAIRED
+from composcope.diagnosis.points import MAX_PAIRED
 from composcope.errors import RunFailed
 from composcope.fastconv import Mode, using
 from composcope.runs.pipeline import train_spec
@@ -57,7 +57,7 @@ def diagnosis_cost(spec: Spec, costs: Mapping[str, float] | None) -> float:
     cost = DIAGNOSIS_STEPS * step_cost(spec, costs)
     if costs is None:
         return cost
-    points = min(math.prod(factor.size for factor in spec.task.factors), MOST_PAIRED)
+    points = min(math.prod(factor.size for factor in spec.task.factors), MAX_PAIRED)
     return max(cost, PAIRS_SECONDS * points**3)
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from composcope.diagnosis.wording import headline, score_text
+from composcope.diagnosis.summary import headline, score_text
 from composcope.display import block, images, line, table
 
 if TYPE_CHECKING:

@@ -233,7 +233,7 @@ def warn_unless_composition(spec: Spec) -> None:
     if certificate.leaks:
         advice = "withhold other combinations, or draw absent factors in another way"
         warnings.warn(f"sampling: {certificate.leaks}; {advice}", LeakedImages, stacklevel=2)
-    if certificate.unseen or not (certificate.disjoint and certificate.covers):
+    if certificate.missing or not (certificate.disjoint and certificate.covers):
         advice = "to test composition, withhold combinations only (square, corner, box)"
         warnings.warn(f"holdout: {replace(certificate, leaks=None)}; {advice}", NotComposition, stacklevel=2)
 

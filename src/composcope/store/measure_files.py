@@ -92,7 +92,7 @@ def _damaged(path: Path, problem: str = "is not what was written") -> Damaged:
 
 def _numbers(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
     """A diagnosis's numbers, without reading its maps."""
-    from composcope.diagnosis.files import unpack
+    from composcope.diagnosis.diagnosis import unpack
 
     try:
         return unpack(body["values"], None).numbers()
@@ -102,7 +102,7 @@ def _numbers(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_diagnosis(folder: Path, diagnosis: "Diagnosis") -> None:
     """Store a diagnosis in a run's folder, replacing an older one."""
-    from composcope.diagnosis.files import pack
+    from composcope.diagnosis.diagnosis import pack
 
     _check_older(folder / "measures" / f"{DIAGNOSIS}.json", DIAGNOSIS_VERSION)
     tree, content = pack(diagnosis)
@@ -148,7 +148,7 @@ def _current_body(folder: Path) -> dict[str, Any] | None:
 
 
 def _with_maps(folder: Path, body: Mapping[str, Any]) -> "Diagnosis":
-    from composcope.diagnosis.files import unpack
+    from composcope.diagnosis.diagnosis import unpack
 
     if "arrays_sha256" not in body:
         return _earlier_diagnosis(folder / DIAGNOSIS, body["values"])

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from composcope.display import counted
 from composcope.errors import BadInput, CannotStore, DiskFull, StoreUnwritable
 from composcope.files import (
     make_folder,
@@ -42,7 +43,6 @@ from composcope.store.leases import Leases
 from composcope.store.records import Record, flatten, signature
 from composcope.store.run_folder import FORMAT, RunFolder, is_sealed
 from composcope.store.staging import Staging
-from composcope.words import counted
 
 # PyTorch takes seconds to import, and a listing does not need it.
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from composcope.display import counted
 from composcope.study.claim import Bounds, Claim, Excluded, Part
 from composcope.study.observations import Observation, Observations
 from composcope.study.preset import AUTHORS_SETTING, Preset
 from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
-from composcope.words import counted
 
 FEWEST_SEEDS = 5  # with a value or bounds
 FEWEST_SIGNS = 6  # for a sign test: with fewer its p-value is above 0.025 even if all agree

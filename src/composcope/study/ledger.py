@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from composcope.display import counted
 from composcope.study.judging import NO_RUN, NOT_RUN, Judgement, PartJudgement
 from composcope.study.preset import Preset
 from composcope.study.statistics import LEVEL
-from composcope.words import counted
 
 if TYPE_CHECKING:
     from composcope.study.drawing import Axes

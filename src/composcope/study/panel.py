@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
+from composcope.display import counted
 from composcope.errors import RunFailed
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
@@ -12,7 +13,6 @@ from composcope.study.evidence import Evidence, RunCache
 from composcope.study.numbers_file import NumbersFile, no_runs_yet, pack_numbers, unpack_numbers
 from composcope.study.plan import Key, Plan, label_of, specs_of, varied
 from composcope.study.preset import Preset
-from composcope.words import counted
 
 Rows = list[dict[str, object]]
 """The numbers behind a figure: the same keys in every row."""

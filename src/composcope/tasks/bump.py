@@ -10,8 +10,7 @@ from torch import Tensor
 
 from composcope.components import Listed, register
 from composcope.factors import Factor, Latents, absent, strictly_increasing
-from composcope.tasks.absence import over_values
-from composcope.tasks.base import Images, Task
+from composcope.tasks.base import Images, Task, over_values
 
 Brightness = Annotated[float, Field(gt=0, le=1)]
 

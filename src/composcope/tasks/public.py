@@ -18,10 +18,8 @@ from pydantic import Field
 from torch import Tensor
 
 from composcope.components import Listed, Named, nearest, register
-from composcope.factors import Factor, Latents, absent
-from composcope.tasks.absence import over_values
-from composcope.tasks.background import learned_background
-from composcope.tasks.base import Images, Task
+from composcope.factors import Factor, Latents, absent, combination_numbers
+from composcope.tasks.base import Images, Task, learned_background, over_values
 from composcope.tasks.sources import Npz, Source, opened
 
 # How an absent factor is drawn: as the "max" or "mean" over all of its values that are kept.
@@ -120,16 +118,16 @@ class FileTask(Task):
 
     def _rows(self, latents: Latents) -> Tensor:
         """The file's rows of these combinations."""
-        rows, column = torch.zeros(len(latents), dtype=torch.long), 0
-        for factor, size in zip(self._file_factors, self.file_sizes, strict=True):
-            index = torch.zeros_like(rows)
+        indices, column = [], 0
+        for factor in self._file_factors:
+            index = torch.zeros(len(latents), dtype=torch.long)
             if factor.size > 1:
                 index, column = factor.index(latents[:, column]), column + 1
             if (index < 0).any():
                 value = latents[index < 0][0, column - 1]
                 raise ValueError(f"{factor.name} = {value:g} is not one of the factor's values, {factor.describe()}")
-            rows = rows * size + index
-        return rows
+            indices.append(index)
+        return combination_numbers(torch.stack(indices, 1), self.file_sizes)
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         if isinstance(self.source, Npz) and not self.source.stored(self.array):

@@ -14,8 +14,7 @@ from torch.nn.functional import adaptive_avg_pool2d, affine_grid, grid_sample
 
 from composcope.components import Listed, register
 from composcope.factors import Factor, Latents, absent, strictly_increasing
-from composcope.tasks.absence import over_values
-from composcope.tasks.base import Images, Task
+from composcope.tasks.base import Images, Task, over_values
 
 SIDE = 28
 

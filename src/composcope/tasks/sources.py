@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from composcope.plain import npy_header
+
 # Compressed arrays cannot be read from the middle: the rows that are wanted are kept in memory, up to this many bytes.
-MOST_KEPT = 4 * 2**30
+MAX_KEPT = 4 * 2**30
 BLOCK = 2**24
 
 
@@ -86,7 +88,7 @@ class Npz(Source):
         with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
             shape, dtype = _header(file, self.path)
             kept = np.empty((len(rows), *shape[1:]), dtype)
-            if kept.nbytes > MOST_KEPT:
+            if kept.nbytes > MAX_KEPT:
                 raise ValueError(
                     f"{str(self.path)!r}: {len(rows)} rows of {name!r} take {kept.nbytes / 2**30:.1f} GB; choose fewer "
                     "values of the factors (keep=)"
@@ -110,9 +112,8 @@ class Npz(Source):
 def _header(file: Any, path: Path) -> tuple[tuple[int, ...], np.dtype]:
     """The shape and type at the head of a .npy file; what follows are the numbers."""
     try:
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, fortran, dtype = read[np.lib.format.read_magic(file)](file)
-    except (KeyError, ValueError) as error:
+        shape, fortran, dtype = npy_header(file)
+    except ValueError as error:
         raise ValueError(f"{str(path)!r} holds an array that cannot be read: {error}") from None
     if fortran or dtype.hasobject:
         raise ValueError(f"{str(path)!r} holds an array of {dtype} that is not stored row by row, as plain numbers")

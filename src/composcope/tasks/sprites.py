@@ -12,8 +12,7 @@ from torch import Tensor
 
 from composcope.components import nearest, register
 from composcope.factors import Factor, Latents, absent, strictly_increasing
-from composcope.tasks.absence import over_values
-from composcope.tasks.base import Images, Task
+from composcope.tasks.base import Images, Task, over_values
 from composcope.tasks.columns import named
 from composcope.tasks.shapes import SHAPES, coverage, reach
 
@@ -28,7 +27,7 @@ COLOURS = {
     "gray": (0.5, 0.5, 0.5),
 }
 # Pixels that are drawn at once; a few arrays of this size are needed.
-MOST_PIXELS = 2**21
+MAX_PIXELS = 2**21
 
 
 def _as_tuple(values: Any) -> Any:
@@ -124,7 +123,7 @@ class SpriteTask(Task):
             raise ValueError(f"{self} has {len(self.factors)} factors; latents have shape {tuple(latents.shape)}")
         if absent(latents).any():
             return over_values(self, latents, self.absent)
-        chunk = max(1, MOST_PIXELS // self.side**2)
+        chunk = max(1, MAX_PIXELS // self.side**2)
         return torch.cat([self._drawn(part) for part in latents.split(chunk)])
 
     def _drawn(self, latents: Latents) -> Images:

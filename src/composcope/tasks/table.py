@@ -1,6 +1,7 @@
 """A user's own data: latents and their images."""
 
 import hashlib
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,12 +15,10 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from torch import Tensor
 
 from composcope.components import Listed, register
-from composcope.factors import Factor, Latents, absent
+from composcope.factors import Factor, Latents, absent, combination_numbers
 from composcope.files import read_regular
 from composcope.plain import unpack_arrays
-from composcope.tasks.absence import over_values
-from composcope.tasks.background import learned_background
-from composcope.tasks.base import Images, Task
+from composcope.tasks.base import Images, Task, learned_background, over_values
 from composcope.tasks.columns import Columns, latents_of, mean_of_repeats
 
 
@@ -82,6 +81,8 @@ class TableTask(Task):
         # Some at a time: all at once would take three times the memory of the images.
         if not all(some.isfinite().all() for some in self.images.split(256)):
             raise ValueError("images: every pixel must be finite")
+        if math.prod(factor.size + 1 for factor in self.factors) > 2**62:  # rows are found by combination numbers
+            raise ValueError(f"factors: {[factor.size for factor in self.factors]} values are too many combinations")
         keys = self._keys(self.latents)
         if len(keys.unique()) < rows:
             raise ValueError(
@@ -260,12 +261,12 @@ class TableTask(Task):
         return (*(array.numpy().tobytes() for array in arrays), self.factors, self.polarity, self.absent)
 
     def _keys(self, latents: Latents) -> Tensor:
-        """One integer per combination: the value indices in mixed radix, with one extra index for an absent factor."""
-        keys = torch.zeros(len(latents), dtype=torch.long)
+        """One integer per combination, with one extra index for an absent factor."""
+        indices = []
         for factor, values in zip(self.factors, latents.unbind(1), strict=True):
             index = torch.where(values.isnan(), factor.size, factor.index(values))
             if (index < 0).any():
                 unlisted = values[index < 0][0]
                 raise ValueError(f"{factor.name} = {unlisted:g} is not one of the factor's values, {factor.describe()}")
-            keys = keys * (factor.size + 1) + index
-        return keys
+            indices.append(index)
+        return combination_numbers(torch.stack(indices, 1), [factor.size + 1 for factor in self.factors])

@@ -1,6 +1,6 @@
 """Which known behaviour a decoder's held-out images show: the verdict."""
 
-from composcope.verdict.judgement import Verdict, judge
-from composcope.verdict.kinds import KINDS, NOT_LEARNED
+from composcope.verdict.classes import KINDS, NOT_LEARNED
+from composcope.verdict.verdict import Verdict, classify
 
-__all__ = ["KINDS", "NOT_LEARNED", "Verdict", "judge"]
+__all__ = ["KINDS", "NOT_LEARNED", "Verdict", "classify"]

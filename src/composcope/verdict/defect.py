@@ -17,7 +17,7 @@ Images = Float[Tensor, "n channels height width"]
 # Shifts and blurs of up to this many pixels are recognised.
 RADIUS = 4
 # Images that the defect is fitted on, and their pixels in all: enough for the 82 unknowns of each channel.
-MOST_IMAGES, MOST_PIXELS = 64, 2**17
+MAX_IMAGES, MAX_PIXELS = 64, 2**17
 # Seen images this close to the truth, as a share of the energy, have no defect worth removing.
 NEGLIGIBLE = 1e-3
 CHUNK = 512  # images at a time

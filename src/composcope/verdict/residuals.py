@@ -11,10 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
-from composcope.verdict.additive import AdditiveModel, fit_additive
-from composcope.verdict.defect import MOST_IMAGES, MOST_PIXELS, Defect, fit_defect
-from composcope.verdict.oracles import Images, neighbours, nonnegative_weights
-from composcope.verdict.pictures import Pictures
+from composcope.verdict.defect import MAX_IMAGES, MAX_PIXELS, Defect, fit_defect
+from composcope.verdict.references import AdditiveModel, Images, Pictures, fit_additive, neighbours, nonnegative_weights
 
 # Bytes of true images that go through the defect at a time.
 CHUNK_BYTES = 64_000_000
@@ -62,7 +60,7 @@ def world_of(
 ) -> World:
     """Fit the decoder's defect and its main effects on seen points."""
     rows = seen.nonzero()[:, 0]
-    most = min(len(rows), MOST_IMAGES, max(1, MOST_PIXELS // truth.shape[2:].numel()))
+    most = min(len(rows), MAX_IMAGES, max(1, MAX_PIXELS // truth.shape[2:].numel()))
     chosen = rows[torch.linspace(0, len(rows) - 1, most).long()]
     defect = fit_defect(outputs[chosen], truth[chosen])
     additive = fit_additive(outputs, index, seen, factors)
@@ -73,7 +71,7 @@ def world_of(
 
 
 def scaling_axes(truth: Pictures, index: Int[Tensor, "n factors"]) -> list[int]:
-    """Factors along which images differ in scale alone, judged by the first two points that differ in nothing else."""
+    """Factors along which images differ in scale alone, by the first two points that differ in nothing else."""
     axes = []
     for axis in range(index.shape[1]):
         others = [other for other in range(index.shape[1]) if other != axis]

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from composcope.display import counted
 from composcope.errors import BadInput
-from composcope.words import counted
 from composcope.workers.local_pool import signals_held
 from composcope.workers.resources import Resources, local_workers
 

@@ -6,9 +6,9 @@ from importlib import metadata, util
 from pathlib import Path
 
 from composcope import fastconv
+from composcope.display import counted
 from composcope.errors import BadInput
 from composcope.store.store import Store
-from composcope.words import counted
 
 PARTS = ("torch", "numpy", "pydantic", "pandas", "scipy", "scikit-learn", "scikit-image", "matplotlib", "safetensors")
 EXTRAS = {"paper": "umap", "dev": "pytest"}

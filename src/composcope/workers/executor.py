@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from composcope import __version__
+from composcope.display import counted
 from composcope.errors import BadInput, RunFailed
 from composcope.fastconv import Mode, status
 from composcope.runs.costs import missing, step_cost, workload
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
-from composcope.words import counted
 from composcope.workers.jobs import Ended, Job, Settings, hung_before, work
 from composcope.workers.local_pool import LocalPool
 from composcope.workers.machine import provenance_of

@@ -82,7 +82,7 @@ def test_charts_come_from_the_descriptions(diagnosis):
 
 
 def test_numbers_without_maps_are_the_same(diagnosis):
-    from composcope.diagnosis.files import pack, unpack
+    from composcope.diagnosis.diagnosis import pack, unpack
 
     tree, content = pack(diagnosis)
     assert unpack(tree, None).numbers() == diagnosis.numbers() == unpack(tree, content).numbers()
@@ -108,7 +108,7 @@ def test_an_added_measure_appears_everywhere(monkeypatch, tmp_path):
     described = quantities.layer_quantities
     monkeypatch.setattr(quantities, "GROUPS", (*GROUPS, added))
     monkeypatch.setattr(tables, "GROUPS", (*GROUPS, added))
-    for module in ("diagnosis.diagnose", "diagnosis.tables", "report.diagnosis_page"):
+    for module in ("diagnosis.diagnose", "diagnosis.tables", "pages.diagnosis_page"):
         monkeypatch.setattr(
             sys.modules[f"composcope.{module}"], "layer_quantities", lambda *arguments: [*described(*arguments), own]
         )

@@ -6,9 +6,8 @@ import torch
 import composcope as cs
 from composcope.diagnosis import diagnose
 from composcope.diagnosis.errors import mean_errors, point_errors
-from composcope.diagnosis.kernels import reference_kernels
 from composcope.diagnosis.points import grid_split, points_of
-from composcope.diagnosis.structure import shared_blocks
+from composcope.diagnosis.structure import reference_kernels, shared_blocks
 from composcope.diagnosis.superposition import code_columns, inferred_columns, parts_alone
 from composcope.diagnosis.truth import true_geometry
 from composcope.measures.geometry import grid_metric, volume_element

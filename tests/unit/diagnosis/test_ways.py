@@ -253,7 +253,7 @@ def test_neighbours_differ_in_one_factor():
     assert torch.equal(rows, expected)
     points = points_of(TASK, split(TASK, HOLDOUT), 100, torch.Generator().manual_seed(0), 40)
     assert len(points.latents) == 40
-    assert points.judgeable.any()
+    assert points.classifiable.any()
 
 
 def test_a_random_module_draws_equal_codes_separately():
@@ -272,7 +272,7 @@ def test_a_sample_of_a_large_grid_is_measured_as_all_of_it_would_be(monkeypatch)
     module = nn.Sequential(nn.Linear(16, 50), nn.Tanh(), nn.Linear(50, 64), nn.Unflatten(1, (1, 8, 8)))
     options = {"most_points": 30, "memory_mb": 1}
     all_units = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), **options)
-    for name, value in (("MOST_SCORED", 64 * 20), ("SAMPLE_SCORED", 64 * 20), ("MOST_DIFFERENTIATED", 40)):
+    for name, value in (("MAX_SCORED", 64 * 20), ("SAMPLE_SCORED", 64 * 20), ("MAX_DIFFERENTIATED", 40)):
         monkeypatch.setattr(f"composcope.diagnosis.layers.{name}", value)
     found = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), **options)
     assert "at 30 of the 64 points" in found.notes["geometry.points"]
@@ -286,7 +286,7 @@ def test_a_sample_of_a_large_grid_is_measured_as_all_of_it_would_be(monkeypatch)
 
 
 def test_units_of_a_very_large_layer_are_sampled(monkeypatch):
-    monkeypatch.setattr("composcope.diagnosis.layers.MOST_SCORED", 64 * 20)
+    monkeypatch.setattr("composcope.diagnosis.layers.MAX_SCORED", 64 * 20)
     monkeypatch.setattr("composcope.diagnosis.layers.SAMPLE_SCORED", 64 * 20)
     module = nn.Sequential(nn.Linear(16, 50), nn.ReLU(), nn.Linear(50, 64), nn.Unflatten(1, (1, 8, 8)))
     found = cs.diagnose(module, TASK, HOLDOUT, cs.Bump(), memory_mb=1)

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from composcope import fastconv
-from composcope.fastconv.rule import best_kernel, kernel_of_step
+from composcope.fastconv.functional import best_kernel, kernel_of_step
 
 needs_kernels = pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
 

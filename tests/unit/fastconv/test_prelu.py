@@ -6,12 +6,12 @@ from torch import nn
 
 from composcope import fastconv
 from composcope.fastconv import PReLU
-from composcope.fastconv import prelu as module_under_test
+from composcope.fastconv import modules as module_under_test
 
 
 @pytest.fixture(autouse=True)
 def small_tensors_too(monkeypatch):
-    monkeypatch.setattr(module_under_test, "FEWEST", 1)
+    monkeypatch.setattr(module_under_test, "MIN_NUMBERS", 1)
 
 
 def pair() -> tuple[PReLU, nn.PReLU]:
@@ -80,7 +80,7 @@ def test_derivatives_along_the_input_are_pytorchs():
 
 
 def test_small_tensors_are_left_to_pytorch(counted, monkeypatch):
-    monkeypatch.setattr(module_under_test, "FEWEST", 4 * numbers().numel())
+    monkeypatch.setattr(module_under_test, "MIN_NUMBERS", 4 * numbers().numel())
     layer = PReLU()
     layer(numbers())
     assert not counted

@@ -7,9 +7,15 @@ import pytest
 import torch
 
 import composcope as cs
-from composcope.forecasts.domain import GAUSSIAN, LOGLINEAR, method_for, reasons_to_abstain
-from composcope.forecasts.samples import MOST_SAMPLES, training_samples
-from composcope.forecasts.stored import forecast_run, stored_forecast
+from composcope.forecasts.forecast import (
+    GAUSSIAN,
+    LOGLINEAR,
+    forecast_run,
+    method_for,
+    reasons_to_abstain,
+    stored_forecast,
+)
+from composcope.forecasts.regressions import MAX_SAMPLES, training_samples
 
 CURED = cs.Spec(cs.BumpTask(12), cs.Square(3, 8), cs.OneHot(), cs.CNN(depth=3, width=8), cs.Stripes(bumps=30))
 FAILING = replace(CURED, sampling=cs.Everything())
@@ -123,7 +129,7 @@ def test_three_factors_and_their_absence():
 def test_many_distinct_samples_are_thinned_and_keep_their_weight():
     spec = replace(FAILING, task=cs.BumpTask(12, continuous=True), encoding=cs.Bump(), sampling=cs.Draws(5000))
     samples = training_samples(spec)
-    assert len(samples.codes) == MOST_SAMPLES
+    assert len(samples.codes) == MAX_SAMPLES
     assert samples.counts.sum().item() == pytest.approx(5000)
 
 

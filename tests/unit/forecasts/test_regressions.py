@@ -4,10 +4,16 @@ import pytest
 import torch
 from sklearn.linear_model import PoissonRegressor
 
-from composcope.forecasts import loglinear
-from composcope.forecasts.gaussian import fit_gaussian, gaussian_kernel
-from composcope.forecasts.loglinear import fit_loglinear, predict_loglinear, with_constant
-from composcope.forecasts.samples import Samples, fit_score
+from composcope.forecasts import regressions
+from composcope.forecasts.regressions import (
+    Samples,
+    fit_gaussian,
+    fit_loglinear,
+    fit_score,
+    gaussian_kernel,
+    predict_loglinear,
+    with_constant,
+)
 
 
 @pytest.fixture
@@ -33,14 +39,14 @@ def test_the_gradient_vanishes_at_the_solution(data):
     targets[:, 0] = 0  # a pixel that is never lit has a solution too
     weights = fit_loglinear(codes, targets, counts)
     rates = predict_loglinear(weights, codes)
-    gradient = with_constant(codes).T @ (counts[:, None] * (rates - targets)) + loglinear.RIDGE * weights
+    gradient = with_constant(codes).T @ (counts[:, None] * (rates - targets)) + regressions.LOGLINEAR_RIDGE * weights
     assert gradient.abs().max() < 1e-3
     assert rates[:, 0].max() < 0.05
 
 
 def test_chunks_of_pixels_and_rows_make_no_difference(data, monkeypatch):
     whole = fit_loglinear(*data)
-    monkeypatch.setattr(loglinear, "MOST_NUMBERS", 80)
+    monkeypatch.setattr(regressions, "MAX_NUMBERS", 80)
     torch.testing.assert_close(fit_loglinear(*data), whole)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.gram import gram_matrix
+from composcope.measures.kernels import gram_matrix
 from composcope.measures.manifold import curvature
 
 ANGLES = Factor("angle", tuple(range(0, 360, 20)), "circular", period=360)

@@ -8,8 +8,7 @@ import torch
 from tensorly.decomposition import non_negative_parafac_hals
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.kernel_rank import cp_rank, symmetric_table
-from composcope.measures.kernel_structure import kernel_terms
+from composcope.measures.kernel_structure import cp_rank, kernel_terms, symmetric_table
 from composcope.measures.kernels import binary_kernel, product_kernel
 
 SIZES = {"x": 4, "y": 3, "z": 5}

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composcope.factors import Factor, latent_grid
-from composcope.measures.gram import centred_spectrum
+from composcope.measures.kernels import centred_spectrum
 from composcope.measures.probes import FeatureFits, GramFits, _readout, linear_probes, probes_from_gram
 
 from .scenes import normal, plane, rotation, square

@@ -7,12 +7,19 @@ import torch
 
 import composcope as cs
 from composcope.diagnosis import diagnose
+from composcope.diagnosis.points import grid_split, samples_of
 from composcope.pages.charts import Line, chart, strip
-from composcope.pages.diagnosis_maps import diagnosis_maps
 from composcope.pages.diagnosis_page import diagnosis_part, part_data, write_diagnosis_page
-from composcope.pages.maps import NOTHING, levels, outline, plane, upright
+from composcope.pages.maps import (
+    NOTHING,
+    diagnosis_maps,
+    levels,
+    outline,
+    packed_images,
+    plane,
+    upright,
+)
 from composcope.pages.page import environment
-from composcope.pages.samples import module_samples, packed_images, samples
 from pages import HOSTILE, TURNED, tiny
 
 
@@ -21,11 +28,10 @@ def unpacked(data):
 
 
 def diagnosed(spec, module=None):
-    """A module's diagnosis and samples; by default the spec's, untrained."""
+    """A module's diagnosis; by default the spec's, untrained."""
     torch.manual_seed(0)
     drawer = module or spec.decoder.build(spec.encoding.code_sizes(spec.task.factors), spec.task.image_shape)
-    found = diagnose(drawer, spec.task, spec.holdout, spec.encoding)
-    return found, module_samples(drawer, spec.task, spec.holdout, spec.encoding)
+    return diagnose(drawer, spec.task, spec.holdout, spec.encoding)
 
 
 class Perfect(torch.nn.Module):
@@ -47,15 +53,15 @@ def perfect():
 
 
 def test_the_verdict_is_on_top(perfect, tmp_path):
-    found, shown = perfect
-    page = write_diagnosis_page(found, tmp_path / "page.html", "A perfect decoder", samples=shown).read_text()
+    found = perfect
+    page = write_diagnosis_page(found, tmp_path / "page.html", "A perfect decoder").read_text()
     assert "It composes." in page
-    assert "It composes 100 % of the 16 held-out images (95 % interval: 100 % to 100 %)." in page
+    assert "It composes 100% of the held-out images (95% interval 100% to 100%)." in page
     assert page.index("It composes.") < page.index("What it draws") < page.index("Why") < page.index("Layer by layer")
 
 
 def test_samples_are_the_truth_of_a_perfect_decoder(perfect):
-    _, shown = perfect
+    shown = perfect.samples
     assert torch.equal(shown.truth, shown.images)
     truth, drawn = unpacked(packed_images(shown))
     assert (truth == drawn).all()
@@ -66,18 +72,18 @@ def test_samples_are_the_truth_of_a_perfect_decoder(perfect):
 
 
 def test_every_held_out_image_of_a_perfect_decoder_is_the_composers(perfect):
-    found, shown = perfect
-    classes = unpacked(diagnosis_maps(found, shown)["classes"])
+    found = perfect
+    classes = unpacked(diagnosis_maps(found)["classes"])
     assert (classes[2:6, 2:6] == 0).all()
     assert (classes == NOTHING).sum() == 48
 
 
 def test_error_maps_are_logarithms_the_right_way_up(perfect):
-    found, shown = perfect
+    found = perfect
     wrong = found.error.map.clone()
     wrong[1, 6] = 0.5
     broken = type(found.error)(**{**found.error.__dict__, "map": wrong})
-    data = diagnosis_maps(type(found)(**{**found.__dict__, "error": broken}), shown)["error"]
+    data = diagnosis_maps(type(found)(**{**found.__dict__, "error": broken}))["error"]
     assert unpacked(data)[1, 1] == 254
     assert (unpacked(data) == 254).sum() == 1
     assert 10 ** data["high"] == pytest.approx(0.5)
@@ -85,20 +91,20 @@ def test_error_maps_are_logarithms_the_right_way_up(perfect):
 
 def test_volumes_are_told_from_the_seen_mean():
     spec = tiny(encoding=cs.Bump())
-    found, shown = diagnosed(spec)
-    data = diagnosis_maps(found, shown)["volumes"]
+    found = diagnosed(spec)
+    data = diagnosis_maps(found)["volumes"]
     maps = data["low"] + unpacked(data) / 254 * (data["high"] - data["low"])
     for drawn, layer in zip(maps, found.layers.values(), strict=True):
         logs = layer.geometry.volume.double().clamp(min=1e-6).log10().reshape(8, 8)
-        seen = logs[~shown.heldout.reshape(8, 8)].mean()
+        seen = logs[~found.samples.heldout.reshape(8, 8)].mean()
         expected = upright((logs - seen).clamp(data["low"], data["high"]))
         assert drawn == pytest.approx(expected.numpy(), abs=(data["high"] - data["low"]) / 254)
 
 
 def test_the_kernel_is_small_and_keeps_its_blocks():
     spec = tiny(task=cs.BumpTask(12), encoding=cs.OneHot(), holdout=cs.Square(3, 8))
-    found, shown = diagnosed(spec, Perfect(spec.task))
-    data = diagnosis_maps(found, shown)["kernel"]
+    found = diagnosed(spec, Perfect(spec.task))
+    data = diagnosis_maps(found)["kernel"]
     kernel = unpacked(data)
     assert kernel.shape == (64, 64)
     assert (kernel.diagonal() == 254).all()
@@ -108,23 +114,23 @@ def test_the_kernel_is_small_and_keeps_its_blocks():
 
 
 def test_one_factor_has_strips_and_a_blend(tmp_path):
-    found, shown = diagnosed(TURNED)
-    assert diagnosis_maps(found, shown)["error"]["shape"] == [1, 24]
-    page = write_diagnosis_page(found, tmp_path / "page.html", "Turned", TURNED, shown).read_text()
+    found = diagnosed(TURNED)
+    assert diagnosis_maps(found)["error"]["shape"] == [1, 24]
+    page = write_diagnosis_page(found, tmp_path / "page.html", "Turned", TURNED).read_text()
     assert "the blend of the gap" in page
     assert "along angle" in page
 
 
 def test_many_combinations_of_three_factors_are_shown_as_the_mean_over_the_third(tmp_path, monkeypatch):
-    monkeypatch.setattr("composcope.pages.diagnosis_maps.MOST_SLICED", 10)
+    monkeypatch.setattr("composcope.pages.maps.MAX_SLICED", 10)
     spec = tiny(task=cs.BumpTask(5, brightness=(0.5, 1.0)), holdout=cs.Square(1, 3))
-    found, shown = diagnosed(spec)
-    assert diagnosis_maps(found, shown)["error"]["shape"] == [5, 5]
-    assert "mean over brightness" in write_diagnosis_page(found, tmp_path / "p.html", "t", spec, shown).read_text()
+    found = diagnosed(spec)
+    assert diagnosis_maps(found)["error"]["shape"] == [5, 5]
+    assert "mean over brightness" in write_diagnosis_page(found, tmp_path / "p.html", "t", spec).read_text()
 
 
 def test_without_samples_and_without_a_hole_there_is_still_a_page(tmp_path):
-    found, _ = diagnosed(tiny(holdout=cs.Nothing()))
+    found = diagnosed(tiny(holdout=cs.Nothing()))
     page = write_diagnosis_page(found, tmp_path / "page.html", HOSTILE).read_text()
     assert "No verdict." in page
     assert HOSTILE not in page
@@ -135,16 +141,15 @@ def test_a_table_in_any_order_shows_the_class_of_each_sample(tmp_path):
     order = torch.randperm(36, generator=torch.Generator().manual_seed(0))
     table = cs.TableTask(task.grid()[order], task.render(task.grid())[order], task.factors, "dark")
     found = diagnose(Perfect(task), table, cs.Square(2, 4), cs.OneHot())
-    shown = module_samples(Perfect(task), table, cs.Square(2, 4), cs.OneHot())
-    assert torch.equal(shown.heldout.reshape(6, 6)[2:5, 2:5], torch.ones(3, 3, dtype=torch.bool))
-    labels = diagnosis_part(found, shown)["samples"]
+    assert torch.equal(found.samples.heldout.reshape(6, 6)[2:5, 2:5], torch.ones(3, 3, dtype=torch.bool))
+    labels = diagnosis_part(found)["samples"]
     assert [label["drawn"] for label in labels] == ["the true image"] * 6
     assert labels[0]["place"] == "x 2, y 2"
 
 
 def test_large_images_and_channels_are_made_small():
     task = cs.BumpTask(4)
-    shown = samples(task, cs.Square(1, 2), lambda latents: task.render(latents))
+    shown = samples_of(task, grid_split(task, cs.Square(1, 2)), task.render)
     big = type(shown)(shown.heldout, shown.rows, shown.latents, torch.rand(4, 3, 100, 200), torch.rand(4, 3, 100, 200))
     assert unpacked(packed_images(big)).shape == (2, 4, 64, 64, 3)
 
@@ -191,11 +196,11 @@ def test_a_strip_shades_the_claimed_side():
 def test_a_run_of_the_papers_size_takes_less_than_100_kb():
     """So that 200 of them, and the figures, stay under 30 MB."""
     spec = tiny(task=cs.BumpTask(28), holdout=cs.Square(6, 22), decoder=cs.MLP(depth=10, width=8))
-    found, shown = diagnosed(spec)
+    found = diagnosed(spec)
     text = environment().from_string(
         '{% from "diagnosis_part.html" import diagnosis with context %}{{ diagnosis(part, data, "one") }}'
     )
-    page = text.render(part=diagnosis_part(found, shown), data=part_data(found, shown))
+    page = text.render(part=diagnosis_part(found), data=part_data(found))
     assert len(page) < 100_000
 
 
@@ -204,23 +209,23 @@ FORECAST = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.OneHot(), cs.CNN(depth=2,
 
 def test_a_forecast_is_shown_beside_the_outcome(tmp_path):
     forecast = cs.forecast(FORECAST)
-    found, shown = diagnosed(FORECAST, Perfect(FORECAST.task))
-    part = diagnosis_part(found, shown, forecast.numbers())
+    found = diagnosed(FORECAST, Perfect(FORECAST.task))
+    part = diagnosis_part(found, forecast.numbers())
     rows = {name: values for name, *values in part["forecast"]["rows"]}
     assert rows["composed"][1] == "100%"
     assert rows["held-out images"] == [forecast.kind, "composes"]
-    text = write_diagnosis_page(found, tmp_path / "a.html", "A", FORECAST, shown, forecast).read_text()
+    text = write_diagnosis_page(found, tmp_path / "a.html", "A", FORECAST, forecast).read_text()
     assert "Forecast before training" in text
     assert "forecast at x 2, y 2" in text
-    images = unpacked(part_data(found, shown, forecast.prediction.draw(shown.latents))["samples"])
-    assert images.shape[:2] == (3, len(shown.rows))
+    images = unpacked(part_data(found, forecast.prediction.draw(found.samples.latents))["samples"])
+    assert images.shape[:2] == (3, len(found.samples.rows))
     assert "Forecast before training" not in write_diagnosis_page(found, tmp_path / "b.html", "B").read_text()
 
 
 def test_a_forecast_that_abstains_says_why(tmp_path):
     spec = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.OneHot(), cs.CNN(depth=1, width=4), cs.Everything())
-    found, shown = diagnosed(spec)
-    text = write_diagnosis_page(found, tmp_path / "a.html", "A", spec, shown, cs.forecast(spec)).read_text()
+    found = diagnosed(spec)
+    text = write_diagnosis_page(found, tmp_path / "a.html", "A", spec, cs.forecast(spec)).read_text()
     assert "the forecast abstained: the CNN has depth 1" in text
     assert "Forecast and outcome" not in text
 
@@ -229,7 +234,7 @@ def test_three_factors_have_a_curve_by_order_blocks_and_a_rank():
     task = cs.BumpTask(6, brightness=(0.5, 1.0))
     module = cs.MLP(depth=1, width=8).build((6, 6, 2), task.image_shape)
     found = diagnose(module, task, cs.Square(2, 3), cs.Bump())
-    part = diagnosis_part(found, None)
+    part = diagnosis_part(found)
     assert part["orders"] is not None
     assert found.kernels.pf_by_order[-1] == pytest.approx(1)
     numbers = found.numbers()
@@ -242,26 +247,26 @@ def test_three_factors_have_a_curve_by_order_blocks_and_a_rank():
 
 
 def test_two_factors_have_none_of_these():
-    found, _ = diagnosed(tiny())
-    assert diagnosis_part(found, None)["orders"] is None
+    found = diagnosed(tiny())
+    assert diagnosis_part(found)["orders"] is None
     assert found.kernels.rank is None
-    assert "mixes" not in diagnosis_part(found, None)["layers"].columns
+    assert "mixes" not in diagnosis_part(found)["layers"].columns
 
 
 def test_maps_of_three_factors_are_kept_over_the_whole_grid(monkeypatch):
     task = cs.BumpTask(6, brightness=(0.5, 1.0))
     module = cs.MLP(depth=1, width=8).build((6, 6, 2), task.image_shape)
     found = diagnose(module, task, cs.Square(2, 3), cs.Bump())
-    data = part_data(found, found.samples)
+    data = part_data(found)
     assert data["grid"]["factors"][2] == {"name": "brightness", "values": ["0.5", "1"]}
     assert unpacked(data["grid"]["heldout"]).sum() == 8
     assert unpacked(data["error"]).shape == (6, 6, 2)
     assert unpacked(data["classes"]).shape == (6, 6, 2)
     assert unpacked(data["volumes"]).shape == (len(found.layers), 6, 6, 2)
-    assert diagnosis_part(found, found.samples)["sliced"]
+    assert diagnosis_part(found)["sliced"]
     logs = found.error.map.double().log10().clamp(min=data["error"]["low"])
     step = (data["error"]["high"] - data["error"]["low"]) / 254
     assert data["error"]["low"] + step * unpacked(data["error"]) == pytest.approx(logs.numpy(), abs=step)
-    monkeypatch.setattr("composcope.pages.diagnosis_maps.MOST_SLICED", 10)
-    assert unpacked(part_data(found, found.samples)["error"]).shape == (6, 6)
-    assert "grid" not in part_data(found, found.samples)
+    monkeypatch.setattr("composcope.pages.maps.MAX_SLICED", 10)
+    assert unpacked(part_data(found)["error"]).shape == (6, 6)
+    assert "grid" not in part_data(found)

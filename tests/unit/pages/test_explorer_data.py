@@ -10,7 +10,7 @@ import torch
 import composcope as cs
 from composcope.measures.error import mse
 from composcope.pages.explorer import explorer_data, write_explorer
-from composcope.pages.titles import title, titles
+from composcope.pages.runs import title, titles
 from composcope.runs.pipeline import run
 from composcope.runs.run import Run
 

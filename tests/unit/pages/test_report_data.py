@@ -9,6 +9,7 @@ import torch
 
 import composcope as cs
 from composcope.pages.answer import OTHER, answer, class_label, explored, who_composes
+from composcope.pages.explorer import opened
 from composcope.pages.report import command, missing_specs, part_view, write_report
 from composcope.pages.runs import RunRow, run_row
 from composcope.papers.forced_rendering.presets import TINY
@@ -167,8 +168,9 @@ def test_a_run_with_an_unknown_plugin_keeps_its_diagnosis(store, no_new_kinds):
     row = run_row(store, spec.run_id)
     assert row.shares is not None
     assert row.title == "bump, mlp, everything"
-    assert "no images to show" in row.part["notes"]["samples"]
-    assert explored([row], STUDY.headline) == []
+    runs, problems = opened(store, [row.run_id])
+    assert runs == []
+    assert "diagonal" in problems[row.run_id]
 
 
 def test_a_row_says_what_was_measured(store):
@@ -195,7 +197,7 @@ SEEN_ONLY, LOW_RANK, STRIPES_ALONE, WITH_BUMPS, PENALTIES, PIXELWISE, UNKNOWN = 
 
 
 def row(label, kind, seed=0, depth=1, **more):
-    """A judged run of two factors, as a table has it."""
+    """A classified run of two factors, as a table has it."""
     spec = {
         "decoder": {"kind": "cnn", "depth": depth},
         "sampling": {"kind": "draws"},
@@ -219,7 +221,7 @@ def test_classes_follow_from_the_spec():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([], "No run here has been judged"),
+        ([], "No run here has been classified"),
         ([row(SEEN_ONLY, "superposes"), row(SEEN_ONLY, "composes")], "Mostly no: 1 of 2 decoders"),
         ([row(SEEN_ONLY, "composes")], "Mostly yes: 1 of 1 decoders"),
         (
@@ -227,8 +229,8 @@ def test_classes_follow_from_the_spec():
             "Not by itself, but with help: 0 of 2 decoders trained on seen combinations alone compose; 1 of 1",
         ),
         ([row(SEEN_ONLY, "superposes"), row(PIXELWISE, "other")], "Mostly no, even with help"),
-        ([row(STRIPES_ALONE, "adds")], "No run here has been judged"),
-        ([row(SEEN_ONLY, "composes", composition=False)], "No run here has been judged"),
+        ([row(STRIPES_ALONE, "adds")], "No run here has been classified"),
+        ([row(SEEN_ONLY, "composes", composition=False)], "No run here has been classified"),
         ([row(UNKNOWN, "composes"), row(SEEN_ONLY, "superposes")], "Mostly no: 0 of 1 decoders"),
     ],
 )
@@ -301,7 +303,7 @@ def test_the_page_of_a_judged_run_shows_its_verdict_and_diagnoses_nothing(store,
     spec, verdict = judged
     made = made_up(store, judgements=(), panels=(), rendered_panels=())
     seen = text_of(write_report(made, tmp_path / "report.html").read_text())
-    assert "No run here has been judged" not in seen
+    assert "No run here has been classified" not in seen
     assert f"brightness {100 * verdict['factors']['brightness']:.0f} %" in seen
     assert "There is no run to explore" not in seen
     assert not store.has_diagnosis(spec.run_id)

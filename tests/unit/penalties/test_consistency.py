@@ -1,4 +1,4 @@
-"""The reader of factor values, and the penalty that compares withheld codes with what is read."""
+"""The reader of factor values, and the penalty that compares held-out codes with what is read."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from torch import nn
 
 import composcope as cs
 from composcope.factors import Factor
-from composcope.penalties.reader import fitted_reader
+from composcope.penalties.consistency import fitted_reader
 
 TASK, HOLDOUT = cs.BumpTask(10), cs.Square(3, 6)
 PARTS = cs.split(TASK, HOLDOUT)
@@ -86,8 +86,8 @@ def test_a_decoder_that_draws_the_truth_pays_almost_nothing_and_a_blank_one_does
     assert step(Draws(data.heldout_codes, truth.flip(0)), batch).item() > 0.5
 
 
-def test_it_never_sees_an_image_of_a_withheld_combination(monkeypatch):
-    """The true images of withheld combinations are rendered after training only."""
+def test_it_never_sees_an_image_of_a_held_out_combination(monkeypatch):
+    """The true images of held-out combinations are rendered after training only."""
     rendered = []
     render = cs.BumpTask.render
     monkeypatch.setattr(cs.BumpTask, "render", lambda self, latents: rendered.append(latents) or render(self, latents))
@@ -100,8 +100,8 @@ def test_it_never_sees_an_image_of_a_withheld_combination(monkeypatch):
     assert not any(HOLDOUT.contains(latents, TASK.factors).any() for latents in rendered)
 
 
-def test_nothing_withheld_is_a_failed_run(tiny_spec):
-    with pytest.raises(cs.RunFailed, match="withholds none"):
+def test_nothing_held_out_is_a_failed_run(tiny_spec):
+    with pytest.raises(cs.RunFailed, match="holds out none"):
         cs.run(replace(tiny_spec, holdout=cs.Nothing(), penalties=(cs.Consistency(),)))
 
 

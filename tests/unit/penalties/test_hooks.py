@@ -44,7 +44,7 @@ def test_a_batch_holds_the_codes_images_and_outputs_of_the_step(tiny_spec):
         torch.testing.assert_close(batch.images, tiny_spec.task.render(latents))
 
 
-def test_before_training_a_penalty_is_given_the_training_set_and_withheld_codes(tiny_spec):
+def test_before_training_a_penalty_is_given_the_training_set_and_held_out_codes(tiny_spec):
     given = []
 
     @cs.register("preparing")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import tomli_w
-from composcope.report import report as report_room
+from composcope.pages import report as report_room
 
 import composcope as cs
 from composcope.pages.runs import run_row, short_row
@@ -72,8 +72,8 @@ def test_a_report_embeds_some_diagnoses_and_lists_some_runs(tiny_spec, store, un
     from pages import made_up
 
     fill(store, tiny_spec, 6, diagnosed=True)
-    monkeypatch.setattr(report_room, "MOST_DIAGNOSES", 2)
-    monkeypatch.setattr(report_room, "MOST_ROWS", 4)
+    monkeypatch.setattr(report_room, "MAX_DIAGNOSES", 2)
+    monkeypatch.setattr(report_room, "MAX_ROWS", 4)
     page = report_room.write_report(made_up(store), tmp_path / "report.html").read_text()
     assert page.count('class="diagnosis') >= 1
     assert page.count('<template id="content-') == 4

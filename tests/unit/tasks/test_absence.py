@@ -5,7 +5,7 @@ import torch
 from pydantic import ValidationError
 
 import composcope as cs
-from composcope.tasks import absence
+from composcope.tasks import base
 from composcope.tasks.rotation import digits
 
 NAN = torch.nan
@@ -46,7 +46,7 @@ def test_memory_is_bounded_and_changes_nothing(how, most, monkeypatch):
     rows = torch.tensor([[3, NAN, NAN], [4, NAN, NAN], [NAN, NAN, 0.5], [1, 1, 1], [3, NAN, NAN]])
     expected, drawn = task.render(rows), []
     render = cs.BumpTask.render
-    monkeypatch.setattr(absence, "MOST_NUMBERS", most)
+    monkeypatch.setattr(base, "MAX_NUMBERS", most)
     monkeypatch.setattr(cs.BumpTask, "render", lambda self, latents: (drawn.append(latents), render(self, latents))[1])
     torch.testing.assert_close(task.render(rows), expected)
     complete = [latents for latents in drawn if not latents.isnan().any()]

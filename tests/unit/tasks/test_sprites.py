@@ -179,7 +179,7 @@ def test_a_blank_image_is_somewhere_and_nan_is_nowhere():
 
 def test_a_large_grid_is_drawn_in_parts(monkeypatch):
     images = SQUARE.render(SQUARE.grid())
-    monkeypatch.setattr("composcope.tasks.sprites.MOST_PIXELS", 1000)
+    monkeypatch.setattr("composcope.tasks.sprites.MAX_PIXELS", 1000)
     assert torch.equal(SQUARE.render(SQUARE.grid()), images)
 
 

@@ -7,8 +7,7 @@ from torch import nn
 
 import composcope as cs
 from composcope.factors import latent_grid
-from composcope.verdict.oracles import oracle_images
-from known_decoders import Case, Lookup, blurred, foregrounds, one_wrong, rooms, sprites
+from known_decoders import Case, Lookup, blurred, foregrounds, one_wrong, oracle_images, rooms, sprites
 
 SPRITES = Case(sprites(), cs.Box({"shape": (1, 1), "x": (1, 3), "y": (1, 3)}), "shape")
 
@@ -157,10 +156,10 @@ def test_only_the_verdict_is_the_same_verdict():
 
 
 def test_large_grids_are_sampled_and_the_notes_say_so(monkeypatch):
-    monkeypatch.setattr("composcope.verdict.judgement.MOST_PRODUCTS", 1.0)
-    monkeypatch.setattr("composcope.verdict.judgement.LEAST_JUDGED", 5)
-    monkeypatch.setattr("composcope.verdict.judgement.MOST_CANDIDATES", 20)
-    monkeypatch.setattr("composcope.diagnosis.judging.MOST_CANDIDATES", 20)
+    monkeypatch.setattr("composcope.verdict.verdict.MAX_PRODUCTS", 1.0)
+    monkeypatch.setattr("composcope.verdict.verdict.MIN_CLASSIFIED", 5)
+    monkeypatch.setattr("composcope.verdict.verdict.MAX_CANDIDATES", 20)
+    monkeypatch.setattr("composcope.diagnosis.classifying.MAX_CANDIDATES", 20)
     found = diagnosed(SPRITES, truth_of(SPRITES))
     assert "5 of the 9 held-out images" in found.notes["verdict.points"]
     assert "20 of the 75 combinations" in found.notes["verdict.candidates"]

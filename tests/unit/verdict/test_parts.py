@@ -5,10 +5,10 @@ import torch
 
 from composcope.factors import Factor, latent_grid
 from composcope.measures.grid import grid_index
-from composcope.verdict.additive import fit_additive
 from composcope.verdict.defect import fit_defect
-from composcope.verdict.interval import cluster_interval
+from composcope.verdict.references import fit_additive
 from composcope.verdict.residuals import left
+from composcope.verdict.verdict import cluster_interval
 from known_decoders import blurred, shifted
 
 AB = [Factor("a", range(4)), Factor("b", range(5))]

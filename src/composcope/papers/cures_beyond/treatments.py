@@ -9,8 +9,8 @@ from composcope.decoders.flow_matching import FlowMatching
 from composcope.decoders.lowrank import LowRank
 from composcope.decoders.mlp import MLP
 from composcope.decoders.per_factor import Additive, Product
-from composcope.decoders.pixelwise import Pixelwise
 from composcope.decoders.spatial_broadcast import SpatialBroadcast
+from composcope.decoders.tokens import Pixelwise
 from composcope.encodings import OneHot
 from composcope.papers.cures_beyond.worlds import BUMPS, World
 from composcope.penalties import Entropy, Variance

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from composcope.factors import Latents
 from composcope.measures.error import LEARNED, mse
-from composcope.randomness import generator
 from composcope.runs.run import Run
+from composcope.runs.spec import training_latents
 from composcope.study.claim import Effect, Excluded, Value, defined
 from composcope.study.effects import KeyOf, Number
 from composcope.study.evidence import Evidence
@@ -33,7 +33,7 @@ def training_share(run: Run) -> float:
 
 def _training_share(run: Run) -> float:
     spec = run.spec
-    latents, counts = distinct(spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling")))
+    latents, counts = distinct(training_latents(spec.task, spec.holdout, spec.sampling, spec.seed))
     targets = spec.task.render(latents)
     blank = (counts * mse(spec.task.blank(len(targets)), targets)).sum().item()
     return (counts * mse(run.draw(latents), targets)).sum().item() / blank

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from composcope.decoders.pixelwise import Pixelwise
+from composcope.decoders.tokens import Pixelwise
 from composcope.papers.forced_rendering.cures import PANELS
 from composcope.papers.forced_rendering.cures.drawing import grey_range
 from composcope.papers.forced_rendering.cures.numbers import SHOWN, cures

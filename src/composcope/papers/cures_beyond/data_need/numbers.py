@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
+from composcope.factors import combination_numbers
 from composcope.measures.error import has_learned
 from composcope.measures.grid import grid_index, grid_sizes
 from composcope.papers.cures_beyond.data_need.plan import Amount
@@ -142,4 +142,4 @@ def _shown(run: Run) -> torch.Tensor:
     spec = run.spec
     latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
     index = grid_index(latents[~latents.isnan().any(1)], spec.task.factors)
-    return torch.from_numpy(np.ravel_multi_index(tuple(index.T.numpy()), grid_sizes(spec.task.factors)))
+    return combination_numbers(index, grid_sizes(spec.task.factors))

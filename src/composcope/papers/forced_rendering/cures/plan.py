@@ -1,6 +1,6 @@
 """Which runs the overview shows: stripes in the data, or factors rendered in pixel space. All of other experiments."""
 
-from composcope.decoders.pixelwise import Pixelwise
+from composcope.decoders.tokens import Pixelwise
 from composcope.papers.forced_rendering.depths.plan import others
 from composcope.papers.forced_rendering.lowrank.plan import none_and_both
 from composcope.papers.forced_rendering.stripes.plan import all_amounts, bumps_alone, most_bumps, stripes_alone

@@ -6,8 +6,7 @@ from typing import Literal
 
 from composcope.decoders.base import Decoder
 from composcope.decoders.mlp import MLP
-from composcope.decoders.pixelwise import Pixelwise
-from composcope.decoders.transformer import Transformer
+from composcope.decoders.tokens import Pixelwise, Transformer
 from composcope.papers.forced_rendering import base
 from composcope.papers.forced_rendering.base import base_spec
 from composcope.papers.forced_rendering.presets import PAPER_SEEDS, QUICK_SEEDS

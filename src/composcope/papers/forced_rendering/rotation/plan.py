@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 
 from composcope.decoders.base import Decoder
-from composcope.decoders.cnn import CNN
-from composcope.decoders.digit_cnn import DigitCNN
+from composcope.decoders.cnn import CNN, DigitCNN
 from composcope.encodings import Circle
 from composcope.holdouts import Interval
 from composcope.papers.forced_rendering.codes.plan import bump_alone

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import max_pool2d
 
-from composcope.diagnosis.kernels import reference_kernels
+from composcope.diagnosis.structure import reference_kernels
 from composcope.factors import Latents
 from composcope.holdouts import Square
 from composcope.measures.error import shape_correlation

@@ -11,8 +11,8 @@ from composcope.diagnosis.truth import additive_cross
 from composcope.factors import absent
 from composcope.measures.error import shape_correlation
 from composcope.papers.forced_rendering.base import spread_rows
-from composcope.randomness import generator
 from composcope.runs.run import Run
+from composcope.runs.spec import training_latents
 from composcope.sampling import Stripes, single_values
 from composcope.study.evidence import Evidence
 from composcope.study.panel import Rows
@@ -45,7 +45,7 @@ def _value_or_any(value: float) -> str:
 def samples(evidence: Evidence, shown: int = 4) -> Samples:
     """From the training set of the first run."""
     spec = evidence.any_run.spec
-    latents = spec.sampling.sample(spec.task, spec.holdout, generator(spec.seed, "sampling"))
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
     missing = absent(latents)
     kinds = {
         "stripes at x": latents[missing[:, 1]],

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 import composcope as cs
 from composcope.factors import Factor, latent_grid
 from composcope.verdict import KINDS, NOT_LEARNED
-from composcope.verdict import judge as judge_images
-from composcope.verdict.oracles import nonnegative_weights, oracle_images
+from composcope.verdict import classify as classify_images
+from composcope.verdict.references import nonnegative_weights
+from known_decoders import oracle_images
 
 SIZE = 14
 XY = [Factor("x", range(SIZE)), Factor("y", range(SIZE))]
@@ -30,8 +31,8 @@ def crosses(latents):
 TRUTH, CROSS = bumps(GRID), crosses(GRID)
 
 
-def judge(outputs, **changes):
-    return judge_images(
+def classified(outputs, **changes):
+    return classify_images(
         **{"outputs": outputs, "truth": TRUTH, "latents": GRID, "heldout": HELDOUT, "factors": XY, "cross": CROSS}
         | changes
     )
@@ -51,7 +52,7 @@ def noise_like(images, share, seed=0):
 
 @pytest.mark.parametrize("name", ["composer", "additive cross", "nearest seen", "superposer", "blank"])
 def test_every_oracle_is_diagnosed_as_itself(name):
-    result = judge(oracle_images(TRUTH, GRID, HELDOUT, XY, CROSS)[name])
+    result = classified(oracle_images(TRUTH, GRID, HELDOUT, XY, CROSS)[name])
     assert result.shares[name] == 1
     assert result.kind == KINDS[name]
     assert result.score == (name == "composer")
@@ -65,40 +66,40 @@ def test_brightness_background_and_a_little_noise_change_nothing(name, channels)
     images = (0.6 * images + noise_like(images, 0.05)).expand(-1, channels, -1, -1)
     images = images + torch.arange(channels)[None, :, None, None] + 0.2
     colours = {"truth": TRUTH, "cross": CROSS}
-    result = judge(images, **{key: image.expand(-1, channels, -1, -1) for key, image in colours.items()})
+    result = classified(images, **{key: image.expand(-1, channels, -1, -1) for key, image in colours.items()})
     assert result.shares[name] > 0.95
 
 
 def test_noise_and_displaced_bumps_are_something_else():
     noise = torch.rand(TRUTH.shape, generator=torch.Generator().manual_seed(1))
-    assert judge(in_the_hole(noise)).kind == KINDS["other"]
+    assert classified(in_the_hole(noise)).kind == KINDS["other"]
     far = bumps(torch.where(HELDOUT[:, None], GRID + 2.5, GRID))
-    assert judge(far).score < 0.1
+    assert classified(far).score < 0.1
 
 
 def test_blank_is_less_than_a_tenth_of_the_truths_energy():
-    assert judge(in_the_hole(0.31 * TRUTH)).shares["blank"] == 1
-    assert judge(in_the_hole(0.32 * TRUTH)).shares["composer"] == 1
-    assert judge(0.2 * TRUTH).shares["composer"] == 1  # as faint as what it saw
+    assert classified(in_the_hole(0.31 * TRUTH)).shares["blank"] == 1
+    assert classified(in_the_hole(0.32 * TRUTH)).shares["composer"] == 1
+    assert classified(0.2 * TRUTH).shares["composer"] == 1  # as faint as what it saw
 
 
 def test_other_begins_where_half_of_the_energy_is_unexplained():
     clean = TRUTH + noise_like(TRUTH, 0.6)
     muddy = TRUTH + noise_like(TRUTH, 1.6)
-    assert judge(in_the_hole(clean)).shares["composer"] > 0.9
-    assert judge(in_the_hole(muddy)).shares["other"] > 0.9
+    assert classified(in_the_hole(clean)).shares["composer"] > 0.9
+    assert classified(in_the_hole(muddy)).shares["other"] > 0.9
 
 
 def test_negative_images_are_not_explained_by_positive_oracles():
-    assert judge(in_the_hole(-TRUTH)).kind == KINDS["other"]
-    assert judge(-TRUTH).kind == NOT_LEARNED
+    assert classified(in_the_hole(-TRUTH)).kind == KINDS["other"]
+    assert classified(-TRUTH).kind == NOT_LEARNED
 
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_shares_sum_to_1_and_name_every_class(seed):
     images = torch.randn(TRUTH.shape, generator=torch.Generator().manual_seed(seed)) * 0.1 + TRUTH + CROSS.roll(seed, 0)
-    result = judge(images)
+    result = classified(images)
     assert set(result.shares) == set(KINDS)
     assert sum(result.shares.values()) == pytest.approx(1)
     assert len(result.classes) == int(HELDOUT.sum())
@@ -106,7 +107,7 @@ def test_shares_sum_to_1_and_name_every_class(seed):
 
 
 def test_without_stripes_the_cross_is_left_out():
-    result = judge(in_the_hole(CROSS), cross=None)
+    result = classified(in_the_hole(CROSS), cross=None)
     assert "additive cross" not in result.residuals
     assert result.shares["additive cross"] == 0
 
@@ -114,7 +115,7 @@ def test_without_stripes_the_cross_is_left_out():
 def test_a_few_failures_on_seen_images_do_not_change_the_verdict():
     few = torch.arange(len(TRUTH)) % 20 == 0
     spoiled = torch.where((few & ~HELDOUT)[:, None, None, None], TRUTH.flip(0), TRUTH)
-    assert judge(spoiled).score == 1
+    assert classified(spoiled).score == 1
 
 
 def test_three_factors_take_neighbours_that_differ_in_one_value():
@@ -124,7 +125,7 @@ def test_three_factors_take_neighbours_that_differ_in_one_value():
     truth = torch.where(grid[:, 2, None, None, None] == 0, bump, bump.roll(3, -1))
     heldout = ((grid[:, :2] >= 3) & (grid[:, :2] <= 4)).all(1) & (grid[:, 2] == 1)
     for name, images in oracle_images(truth, grid, heldout, factors).items():
-        result = judge_images(images, truth, grid, heldout, factors)
+        result = classify_images(images, truth, grid, heldout, factors)
         assert result.shares[name] == 1, (name, result.shares)
 
 
@@ -134,7 +135,7 @@ def test_an_empty_dictionary_is_counted():
     heldout = ~((grid[:, 0] == grid[:, 1]) & (grid[:, 0] < 2))
     truth = bumps(grid, 8)
     corner = (grid == 2).all(1)[heldout]
-    result = judge_images(truth, truth, grid, heldout, factors)
+    result = classify_images(truth, truth, grid, heldout, factors)
     assert result.without_dictionary == 1
     assert result.residuals["superposer"].isnan().tolist() == corner.tolist()
     assert result.score == 1
@@ -146,10 +147,10 @@ def test_seen_stripes_are_no_part_of_the_dictionary():
     images = torch.cat([TRUTH, bumps(stripe)])
     heldout = torch.cat([HELDOUT, torch.tensor([False])])
     cross = torch.cat([CROSS, CROSS[:1]])
-    before = judge(in_the_hole(CROSS)).residuals["superposer"]
-    after = judge_images(torch.cat([in_the_hole(CROSS), bumps(stripe)]), images, latents, heldout, XY, cross).residuals[
-        "superposer"
-    ]
+    before = classified(in_the_hole(CROSS)).residuals["superposer"]
+    after = classify_images(
+        torch.cat([in_the_hole(CROSS), bumps(stripe)]), images, latents, heldout, XY, cross
+    ).residuals["superposer"]
     assert torch.equal(before, after)
 
 
@@ -161,14 +162,14 @@ def test_one_circular_factor_can_be_judged():
     heldout = (grid[:, 0] > 150) & (grid[:, 0] < 210)
     images = oracle_images(truth, grid, heldout, angle)
     for name in ("composer", "nearest seen", "blank"):
-        assert judge_images(images[name], truth, grid, heldout, angle).shares[name] == 1
+        assert classify_images(images[name], truth, grid, heldout, angle).shares[name] == 1
 
 
 def test_bad_requests_are_told():
     with pytest.raises(ValueError, match="no held-out points"):
-        judge(TRUTH, heldout=torch.zeros_like(HELDOUT))
+        classified(TRUTH, heldout=torch.zeros_like(HELDOUT))
     with pytest.raises((ValueError, TypeError)):
-        judge(TRUTH[:, :, :5])
+        classified(TRUTH[:, :, :5])
 
 
 @settings(max_examples=25, deadline=None)
@@ -198,7 +199,7 @@ def test_a_brightness_that_is_slightly_off_is_not_a_superposition():
     truth = task.foreground(task.render(latents))
     heldout = cs.Square(3, 6).contains(latents)
     off = 1 + 0.1 * (2 * torch.rand(len(truth), 1, 1, 1, generator=torch.Generator().manual_seed(0)) - 1)
-    verdict = judge_images(off * truth, truth, latents, heldout, task.factors)
+    verdict = classify_images(off * truth, truth, latents, heldout, task.factors)
     assert verdict.kind == "composes"
     assert verdict.seen_shares["composer"] > 0.9
     neighbours = truth.clone()
@@ -206,4 +207,4 @@ def test_a_brightness_that_is_slightly_off_is_not_a_superposition():
         beside = ~heldout & (latents[:, 1:] == latents[row, 1:]).all(1)
         nearest = (latents[beside, 0] - latents[row, 0]).abs().topk(2, largest=False).indices
         neighbours[row] = truth[beside][nearest].sum(0) / 2
-    assert judge_images(neighbours, truth, latents, heldout, task.factors).kind in ("superposes", "repeats")
+    assert classify_images(neighbours, truth, latents, heldout, task.factors).kind in ("superposes", "repeats")

@@ -1,4 +1,4 @@
-"""The verdict in a diagnosis: what it is judged from, and what must be said about it."""
+"""The verdict in a diagnosis: which images are classified, and what must be said about it."""
 
 from collections.abc import Sequence
 
@@ -7,34 +7,35 @@ from torch import Tensor
 
 from composcope.activations import Subject
 from composcope.diagnosis.errors import each_error
-from composcope.diagnosis.points import Points
+from composcope.diagnosis.points import Notes, Points
 from composcope.diagnosis.truth import additive_cross
+from composcope.display import counted
 from composcope.errors import BadInput
 from composcope.factors import Latents
 from composcope.measures.grid import grid_index
 from composcope.tasks.base import Images, Task
-from composcope.verdict import Verdict, judge
-from composcope.verdict.judgement import MOST_CANDIDATES
-from composcope.verdict.pictures import Pictures, rendered
+from composcope.verdict import Verdict, classify
+from composcope.verdict.references import Pictures, rendered
 from composcope.verdict.residuals import scaling_axes
+from composcope.verdict.verdict import MAX_CANDIDATES
 
 # As many images are drawn twice to see whether the module is random.
 DRAWN_TWICE = 64
 CHUNK = 256  # images at a time
 
 
-def note_randomness(subject: Subject, codes: Tensor, draws: int, notes: dict[str, str]) -> None:
-    """Draw some images twice; if they differ, the subject is told that it is random, and a note says by how much."""
+def randomness(subject: Subject, codes: Tensor, draws: int) -> str:
+    """By how much two calls of the module differ, as a note; empty if they do not."""
     some = codes[torch.linspace(0, len(codes) - 1, min(len(codes), DRAWN_TWICE)).long()]
     first, second = subject.draws(some, 2)
-    subject.random = not torch.equal(first, second)
-    if subject.random:
-        spread = ((first - second).square().mean() / 2).sqrt().item()
-        deviation = first.std(0, correction=0).square().mean().sqrt().item()
-        notes["random outputs"] = (
-            f"two calls of the module differ: its pixels have a standard deviation of {spread:.3g} between calls and "
-            f"{deviation:.3g} between combinations; the verdict is of {draws} draw{'s' if draws > 1 else ''} (draws=)"
-        )
+    if torch.equal(first, second):
+        return ""
+    spread = ((first - second).square().mean() / 2).sqrt().item()
+    deviation = first.std(0, correction=0).square().mean().sqrt().item()
+    return (
+        f"two calls of the module differ: its pixels have a standard deviation of {spread:.3g} between calls and "
+        f"{deviation:.3g} between combinations; the verdict is of {counted(draws, 'draw')} (draws=)"
+    )
 
 
 class _Comparison:
@@ -60,7 +61,7 @@ class _Comparison:
         return self.task.foreground(images)
 
 
-def drawn_and_compared(
+def outputs_and_errors(
     subject: Subject, codes: Tensor, task: Task, points: Points, draws: int, structural: bool
 ) -> tuple[list[Images], dict[str, Tensor]]:
     """The foregrounds that the module draws, `draws` times, and every error of the first draw's images, by name."""
@@ -86,19 +87,13 @@ def _cross(task: Task, latents: Latents) -> Images:
     return cross
 
 
-def judged(
-    task: Task,
-    outputs: Sequence[Images],
-    truth: Pictures,
-    points: Points,
-    seed: int,
-    memory: int,
-    notes: dict[str, str],
-) -> Verdict | None:
-    """The verdict on foregrounds over the points, one per draw, with notes; None where nothing is held out."""
+def verdict_of(
+    task: Task, outputs: Sequence[Images], truth: Pictures, points: Points, seed: int, memory: int
+) -> tuple[Verdict | None, Notes]:
+    """The verdict on foregrounds over the points, one per draw; None where nothing is held out."""
     if not points.heldout.any():
-        notes["verdict"] = "no point is held out"
-        return None
+        return None, {"verdict": "no point is held out"}
+    notes: Notes = {}
     cross: Pictures | None = None
     if additive_cross(task, points.latents[:1]) is not None:
         cross = rendered(lambda rows: _cross(task, points.latents[rows]), len(points.latents), memory / 8)
@@ -108,25 +103,24 @@ def judged(
     scaling = [points.factors[axis].name for axis in scaling_axes(truth, index)]
     if scaling:
         notes["verdict.scale"] = f"{', '.join(scaling)} only scales the image, so references are not scaled to fit"
-    verdict = judge(outputs, truth, points.latents, points.heldout, points.factors, cross, seed, points.judgeable)
-    _note_limits(verdict, points, notes)
-    if verdict.spread is not None and "random outputs" in notes:
-        notes["random outputs"] += f"; its score has a standard deviation of {verdict.spread:.3f} over draws"
-    return verdict
+    verdict = classify(outputs, truth, points.latents, points.heldout, points.factors, cross, seed, points.classifiable)
+    return verdict, notes | _limits(verdict, points)
 
 
-def _note_limits(verdict: Verdict, points: Points, notes: dict[str, str]) -> None:
+def _limits(verdict: Verdict, points: Points) -> Notes:
     """What the verdict does not cover."""
+    notes: Notes = {}
     heldout = len(verdict.classes)
     if verdict.judged is not None and verdict.judged < heldout:
-        notes["verdict.points"] = f"{verdict.judged} of the {heldout} held-out images, drawn at random, are judged"
-    if len(points.latents) > MOST_CANDIDATES:
+        notes["verdict.points"] = f"{verdict.judged} of the {heldout} held-out images, drawn at random, are classified"
+    if len(points.latents) > MAX_CANDIDATES:
         notes["verdict.candidates"] = (
-            f"images are placed among {MOST_CANDIDATES} of the {len(points.latents)} combinations, drawn at random, "
-            "and all that differ from one of the judged in one factor"
+            f"images are placed among {MAX_CANDIDATES} of the {len(points.latents)} combinations, drawn at random, "
+            "and all that differ from one of the classified in one factor"
         )
     if verdict.without_dictionary:
         notes["verdict.superposer"] = (
             f"{verdict.without_dictionary} of {verdict.judged} held-out points have no seen point that shares all but "
             "one factor's value"
         )
+    return notes

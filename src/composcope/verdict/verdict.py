@@ -11,21 +11,49 @@ from torch import Tensor
 from composcope.factors import Factor
 from composcope.measures.error import blank_mse, has_learned, mse
 from composcope.measures.grid import grid_index
-from composcope.verdict.additive import is_additive
-from composcope.verdict.interval import cluster_interval
-from composcope.verdict.kinds import KINDS, LEAST_RECOGNISED, NOT_LEARNED
-from composcope.verdict.oracles import Images, Latents
-from composcope.verdict.pictures import Pictures
-from composcope.verdict.placing import Placed, place, recognised, within_one_step
+from composcope.verdict.classes import KINDS, MIN_RECOGNISED, NOT_LEARNED, Placed, place, recognised, within_one_step
+from composcope.verdict.references import Images, Latents, Pictures, is_additive
 from composcope.verdict.residuals import to_combinations, world_of
 
+REPEATS = 1000
+# Images of which the weights are drawn at a time, times repeats: bounds the memory.
+MAX_WEIGHTS = 20_000_000
+
+
+def cluster_interval(
+    values: Float[Tensor, "n"], index: Int[Tensor, "n factors"], seed: int = 0
+) -> tuple[float, float] | None:
+    """A 95 % interval of the values' mean by a bootstrap over factor values; None for fewer than two values of each.
+
+    Neighbouring combinations are not independent, so factor values are drawn with replacement rather than images: an
+    image's weight is the product over factors of how often its value was drawn (the pigeonhole bootstrap, Owen 2007).
+    A factor with one value among the images is left as it is. Where all values agree the interval has no width.
+    """
+    columns = [column for column in index.unbind(1) if len(column.unique()) > 1]
+    if not columns:
+        return None
+    rng = torch.Generator().manual_seed(seed)
+    repeats = max(1, min(REPEATS, MAX_WEIGHTS // len(values)))
+    weights = torch.ones(repeats, len(values), dtype=torch.float64)
+    for column in columns:
+        present, member = column.unique(return_inverse=True)
+        drawn = torch.randint(len(present), (repeats, len(present)), generator=rng)
+        counts = torch.zeros(repeats, len(present), dtype=torch.float64)
+        counts.scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
+        weights *= counts[:, member]
+    total = weights.sum(1)
+    means = (weights @ values.double())[total > 0] / total[total > 0]
+    low, high = torch.quantile(means, torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return low, high
+
+
 # Multiplications of pixels when images are compared with candidates, about a second on one core. At least this many
-# images are judged even so.
-MOST_PRODUCTS, LEAST_JUDGED = 2e10, 200
-MOST_CANDIDATES = 20_000
+# images are classified even so.
+MAX_PRODUCTS, MIN_CLASSIFIED = 2e10, 200
+MAX_CANDIDATES = 20_000
 CONTROLS = 128
 # Seen images whose mean error tells whether the decoder has learned, at most.
-MOST_SEEN = 2048
+MAX_SEEN = 2048
 CHUNK = 256  # images at a time
 
 
@@ -37,7 +65,7 @@ class Verdict:
       itself: a decoder that is additive everywhere "adds"); `score`: the share of images won by the composer, None
       for a decoder that has not learned; `interval`: 95 % of the score, by a bootstrap over factor values.
     - `shares`, `seen_shares`: of every class among held-out and among seen images, by the names in `KINDS`.
-    - `classes`: the class of each held-out image, "" if it was not judged; `residuals`: the share of each judged
+    - `classes`: the class of each held-out image, "" if it was not classified; `residuals`: the share of each such
       image's energy that each reference's best fit leaves, NaN where the reference has nothing to offer.
     - `factors`: for each factor, the share of held-out images that show its true value; `within_one_step`: the same
       give or take one step, for ordered factors; `seen_factors`: of seen images.
@@ -47,8 +75,8 @@ class Verdict:
     - `pairs`: for two factors, the share of the images of each pair of values in which both are right; NaN where none
       is held out.
     - `without_dictionary`: number of images for which no seen image shares all but one factor's value, so that there
-      is no superposer. `judged`: how many held-out images were judged; `spread`: standard deviation of the score over
-      draws, if there were several.
+      is no superposer. `judged`: how many held-out images were classified; `spread`: standard deviation of the score
+      over draws, if there were several.
     """
 
     kind: str
@@ -86,7 +114,7 @@ class Verdict:
         return sorted(wrong, key=lambda name: wrong[name])
 
 
-def judge(
+def classify(
     outputs: Images | Sequence[Images],
     truth: Pictures,
     latents: Latents,
@@ -94,13 +122,13 @@ def judge(
     factors: Sequence[Factor],
     cross: Pictures | None = None,
     seed: int = 0,
-    judgeable: Bool[Tensor, "n"] | None = None,
+    classifiable: Bool[Tensor, "n"] | None = None,
 ) -> Verdict:
     """Place each held-out image among the references, and seen ones as a control.
 
     - `outputs`, `truth`: foregrounds over the same points; several draws of a random decoder may be given.
     - `cross`: the sum of the truth's stripes at each point, if the task has any; else that reference is left out.
-    - `judgeable`: the points that may be judged, all by default.
+    - `classifiable`: the points that may be classified, all by default.
 
     The references are drawn with the defect that the decoder has on seen images (see `defect.py`); an image belongs to
     the one with the least residual (see `placing.py`).
@@ -114,7 +142,7 @@ def judge(
     truth = truth.float() if isinstance(truth, Tensor) else truth
     cross = cross.float() if isinstance(cross, Tensor) else cross
     index = grid_index(latents, factors)
-    allowed = torch.ones_like(heldout) if judgeable is None else judgeable
+    allowed = torch.ones_like(heldout) if classifiable is None else classifiable
     rows, controls, candidates = _chosen(index, heldout, allowed, truth.shape[1:].numel(), seed)
     held, seen = [], []
     combinations_seen = ~heldout & (index >= 0).all(1)
@@ -138,15 +166,15 @@ def _mostly_added(draws: Sequence[Placed]) -> bool:
 def _chosen(
     index: Int[Tensor, "n factors"], heldout: Bool[Tensor, "n"], allowed: Bool[Tensor, "n"], pixels: int, seed: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Which held-out and which seen images are judged, and among which combinations they are placed."""
+    """Which held-out and which seen images are classified, and among which combinations they are placed."""
     rng = torch.Generator().manual_seed(seed)
     on_grid = (index >= 0).all(1) | heldout  # a seen stripe lacks a factor: it is no combination
-    candidates = _sampled(on_grid.nonzero()[:, 0], MOST_CANDIDATES, rng)
-    most = max(LEAST_JUDGED, int(MOST_PRODUCTS / (len(candidates) * pixels)) - CONTROLS)
+    candidates = _sampled(on_grid.nonzero()[:, 0], MAX_CANDIDATES, rng)
+    most = max(MIN_CLASSIFIED, int(MAX_PRODUCTS / (len(candidates) * pixels)) - CONTROLS)
     rows = _sampled((heldout & allowed).nonzero()[:, 0], most, rng)
     controls = _sampled((~heldout & on_grid & allowed).nonzero()[:, 0], CONTROLS, rng)
     if len(candidates) < on_grid.sum():
-        # Those that differ from a judged image in one factor are the likeliest mistakes: they are never left out.
+        # Those that differ from a classified image in one factor are the likeliest mistakes: they are never left out.
         beside = torch.zeros(len(index), dtype=torch.bool)
         for row in torch.cat([rows, controls]).tolist():
             beside |= (index == index[row]).sum(1) >= index.shape[1] - 1
@@ -164,20 +192,20 @@ def _learned(
     """Whether seen images are drawn, by `has_learned` with or without the decoder's defect, and recognised."""
     error, blank = 0.0, 0.0
     rows_seen = seen.nonzero()[:, 0]
-    chosen = rows_seen[torch.linspace(0, len(rows_seen) - 1, min(len(rows_seen), MOST_SEEN)).long()]
+    chosen = rows_seen[torch.linspace(0, len(rows_seen) - 1, min(len(rows_seen), MAX_SEEN)).long()]
     for rows in chosen.split(CHUNK):
         true = truth[rows]
         error += mse(outputs[rows], true).sum().item()
         blank += blank_mse(true).sum().item()
     plain = has_learned(error, blank)
     apart_from_defect = has_learned(control.error.sum().item(), control.energy.sum().item())
-    return (plain or apart_from_defect) and recognised(control, factors).mean().item() >= LEAST_RECOGNISED
+    return (plain or apart_from_defect) and recognised(control, factors).mean().item() >= MIN_RECOGNISED
 
 
 def _summed_up(
     held: Sequence[Placed],
     seen: Sequence[Placed],
-    rows: Int[Tensor, "judged"],
+    rows: Int[Tensor, "classified"],
     heldout: Bool[Tensor, "n"],
     factors: Sequence[Factor],
     learned: bool,

@@ -1,4 +1,4 @@
-"""The class of each image, and which combination it shows."""
+"""The classes of images, the thresholds between them, and which class each image belongs to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,40 @@ from torch import Tensor
 from composcope.factors import Factor
 from composcope.measures.error import LEARNED
 from composcope.measures.grid import grid_steps
-from composcope.verdict.kinds import BLANK_ENERGY, LARGEST_RESIDUAL, LEADS, TIE
-from composcope.verdict.oracles import nearest
+from composcope.verdict.references import nearest
 from composcope.verdict.residuals import ToCombinations, World, pixels, to_additive, to_cross, to_superposition
+
+KINDS = {
+    "composer": "composes",
+    "additive cross": "adds",
+    "nearest seen": "repeats",
+    "superposer": "superposes",
+    "blank": "draws nothing",
+    "other": "does something else",
+    "wrong combination": "mixes up factors",
+    "additive": "adds",
+}
+"""Every class of images, and what a decoder is said to do if its held-out images are mostly of this kind."""
+
+NOT_LEARNED = "has not learned"
+"""The kind of a decoder that fails on what it saw: nothing can be said about composition."""
+
+# Below a tenth of the truth's energy there is nothing to classify: a fit to what is left would fit noise. An image that
+# is faint but correct has more: half the amplitude is a quarter of the energy.
+BLANK_ENERGY = 0.1
+# An image of which even the best reference leaves more than half of the energy is more unlike it than like it. The
+# known-answer decoders leave next to 0 and noise leaves nearly 1, so the exact value matters little.
+MAX_RESIDUAL = 0.5
+# Two combinations whose images differ by less than this share of the energy cannot be told apart: a circle has no
+# orientation. The product of an image with thousands of others is in single precision, which is exact to about 1e-6.
+TIE = 1e-4
+# The additive prediction is fitted to the decoder's own outputs and thus has its small flaws too, which the true images
+# lack; the superposer has many weights besides. They must be better than the others by these shares of the energy.
+LEADS = {"additive": 0.003, "superposer": 0.01}
+# A decoder has learned if at least half of its seen images show their own combination, give or take one step of an
+# ordered factor, which is an error of the drawing rather than of the factor.
+MIN_RECOGNISED = 0.5
+
 
 # Images of another combination always have the same factor wrong, though others could have been, if it is so in 95 % of
 # them and a quarter of them had the choice, or show a combination that is farther away than the nearest seen one.
@@ -111,7 +142,7 @@ def _classes(
     best = (table <= table.amin(0) + TIE).int().argmax(0)
     least = torch.stack(list(residuals.values())).gather(0, best[None])[0].nan_to_num(torch.inf)
     blank = energy - floor < BLANK_ENERGY * own_energy
-    far = least * energy - floor > LARGEST_RESIDUAL * (energy - floor)
+    far = least * energy - floor > MAX_RESIDUAL * (energy - floor)
     return [
         "blank" if empty else "other" if lost else names[winner]
         for empty, lost, winner in zip(blank.tolist(), far.tolist(), best.tolist(), strict=True)

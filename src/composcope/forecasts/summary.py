@@ -1,13 +1,11 @@
-"""A forecast in words, as tables of text and as plain numbers."""
+"""A forecast in words: for the terminal, for a notebook, and as plain numbers."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from composcope.diagnosis.summary import scope
-from composcope.diagnosis.text import table
-from composcope.diagnosis.wording import percent
-from composcope.forecasts.domain import BLIND
-from composcope.forecasts.forecast import Forecast, Prediction
+from composcope.display import aligned, block, images, line, percent, table
+from composcope.forecasts.forecast import BLIND, Forecast, Prediction
 from composcope.plain import to_plain
 
 
@@ -41,7 +39,7 @@ def summary(forecast: Forecast) -> str:
     lines.append(f"  {scope(forecast.prediction.diagnosis)}")
     if not forecast.abstains:
         lines.append(f"  by the {forecast.method} regression, which resembles {type(forecast.spec.decoder).__name__}s")
-    lines += ["", *table(rows(forecast)), "", f"not seen by any forecast: {'; '.join(BLIND)}"]
+    lines += ["", *aligned(rows(forecast)), "", f"not seen by any forecast: {'; '.join(BLIND)}"]
     return "\n".join(lines)
 
 
@@ -70,3 +68,20 @@ def _numbers(prediction: Prediction) -> Mapping[str, Any]:
         "accuracy": prediction.accuracy,
         "r2": prediction.fit,
     }
+
+
+def forecast_html(forecast: Forecast) -> str:
+    """What will happen, some held-out images as both methods draw them, and their numbers."""
+    head, *lines = rows(forecast)
+    shown = forecast.prediction.diagnosis.samples
+    assert shown is not None  # every diagnosis of a split has them
+    pictures = [("true", shown.truth)]
+    for prediction in forecast.predictions.values():
+        pictures.append((prediction.method, prediction.draw(shown.latents)))
+    return block(
+        line(f"Forecast: {headline(forecast)}", strong=True),
+        *(line(reason) for reason in forecast.abstains),
+        *(images(name, row.flip(-2).numpy()) for name, row in pictures),  # row 0 is at the bottom
+        table(head, lines),
+        line(f"Not seen by any forecast: {'; '.join(BLIND)}."),
+    )
