@@ -73,6 +73,13 @@ def penalty_recipe(kind: type) -> Callable[[PenaltyRecipe], PenaltyRecipe]:
     return enter
 
 
+def is_known(module: nn.Module) -> bool:
+    """Whether every part of a sequence has a recipe."""
+    if type(module) is nn.Sequential:
+        return all(is_known(child) for child in module)
+    return type(module) in _recipes
+
+
 def penalty_parts(penalty: object, module: nn.Module) -> Sequence[Part]:
     """The terms of the penalty, or Unknown."""
     if type(penalty) not in _penalties:

