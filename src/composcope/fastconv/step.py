@@ -67,6 +67,7 @@ class CompiledStep:
         self._counters = [part.values[4] for part in parts if part.name == "batch_norm"]
         self._memory: list[object] = [targets := targets.contiguous()]
         parameters = list(module.parameters())
+        self._parameters = parameters
         self._gradients = {id(parameter): torch.zeros_like(parameter) for parameter in parameters}
         for parameter in parameters:
             parameter.grad = self._gradients[id(parameter)]
@@ -103,6 +104,7 @@ class CompiledStep:
     def __call__(self, batch: Tensor, rate: float, step: int) -> tuple[float, float]:
         """The error and the penalties of these samples, before the update; `step` counts updates from 1."""
         self._run(self._place, batch.data_ptr(), len(batch), rate, step, self._losses)
+        torch.autograd.graph.increment_version(self._parameters)  # a graph that a callback keeps is out of date
         for counter in self._counters:
             counter += 1
         state.count("compiled step")

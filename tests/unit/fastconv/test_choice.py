@@ -210,7 +210,8 @@ def test_rule_depends_on_lanes():
     quick = ("upsample2x", 16, 24, 24, 8, 8)  # 24 channels are 3 vectors of 8, and would be padded to 2 of 16
     assert best_kernel(*quick, 8) == "winograd"
     assert best_kernel(*quick, 16) == "winograd8"
-    assert best_kernel("conv3x3", 32, 40, 40, 28, 28, 16) == "winograd"  # 40 to 48: not enough
+    assert best_kernel("conv3x3", 32, 40, 40, 28, 28, 16) == "winograd8"
+    assert best_kernel("conv3x3", 32, 56, 56, 28, 28, 16) == "winograd"  # 56 to 64: not enough
     assert best_kernel("conv3x3", 32, 24, 1, 28, 28, 16) == "narrow"
 
 
