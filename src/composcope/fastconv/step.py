@@ -3,8 +3,9 @@
 import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import prod
+from operator import is_
 from typing import Any
 
 import torch
@@ -71,6 +72,7 @@ class CompiledStep:
         self._gradients = {id(parameter): torch.zeros_like(parameter) for parameter in parameters}
         for parameter in parameters:
             parameter.grad = self._gradients[id(parameter)]
+        self._watch = _Watch(module)
         self._losses = (ctypes.c_double * 2)()
         arrays = (
             (_Part * len(parts))(),
@@ -112,10 +114,14 @@ class CompiledStep:
 
     def is_valid(self) -> bool:
         """Whether it would still do what autograd does: a callback may have changed the module."""
+        if self._watch.is_same():  # as after nearly every step: looking closer takes as long as a small network's step
+            return True
         try:
-            return [part.identity for described in self._described() for part in described] == self._identity
+            same = [part.identity for described in self._described() for part in described] == self._identity
         except Unknown:
             return False
+        self._watch = _Watch(self.module)
+        return same
 
     def _described(self) -> tuple[list[Part], list[Part]]:
         """The module's parts and the terms of its penalties; Unknown if anything else would happen in a step."""
@@ -178,6 +184,33 @@ class CompiledStep:
         return memory.data_ptr()
 
 
+class _Watch:
+    """A module's attributes, hooks and tensors, by identity: while they are the same it computes the same."""
+
+    def __init__(self, module: nn.Module) -> None:
+        attributes = [vars(part) for part in module.modules()]
+        inner = [value for own in attributes for value in own.values() if isinstance(value, dict)]
+        self.dicts, self.tensors = [*attributes, *inner], [*module.parameters(), *module.buffers()]
+        self.objects, self.settings = self._objects(), self._settings()
+
+    def is_same(self) -> bool:
+        objects = self._objects()
+        unchanged = len(objects) == len(self.objects) and all(map(is_, objects, self.objects))
+        return unchanged and self._settings() == self.settings
+
+    def _objects(self) -> list[object]:
+        return list(chain.from_iterable(map(dict.values, self.dicts)))
+
+    def _settings(self) -> list[object]:
+        places = [(t.data_ptr(), t.requires_grad, _is_hooked(t)) for t in self.tensors]
+        plain = is_plain() and torch.is_grad_enabled() and not all_modules._has_any_global_hook()
+        return [*places, plain, torch.get_num_threads(), state.mode()]
+
+
+def _is_hooked(tensor: Tensor) -> bool:
+    return bool(tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None))
+
+
 def check_plain(module: nn.Module) -> None:
     """Unknown if there is more to heed than what the modules compute: hooks, frozen or tied weights."""
     if not torch.is_grad_enabled() or torch.is_anomaly_enabled() or all_modules._has_any_global_hook():
@@ -193,8 +226,7 @@ def check_plain(module: nn.Module) -> None:
     if not is_plain(*floats) or not all(tensor.is_contiguous() for tensor in tensors):
         raise Unknown("a parameter or a buffer is not a plain tensor of floats")
     for parameter in module.parameters():
-        hooked = parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None)
-        if not parameter.requires_grad or hooked:
+        if not parameter.requires_grad or _is_hooked(parameter):
             raise Unknown("a parameter is frozen or has hooks")
     places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes) for tensor in tensors)
     if any(end > start for (_, end), (start, _) in pairwise(places)):

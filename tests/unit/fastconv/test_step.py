@@ -288,6 +288,48 @@ def test_what_a_callback_changes_is_heeded(change):
         torch.testing.assert_close(ours.weights[name], value, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        own_class,
+        hook,
+        gradient_hook,
+        later_hook,
+        own_forward,
+        frozen,
+        tied,
+        shared_memory,
+        additional_parameter,
+        weight_norm,
+    ],
+)
+def test_every_change_is_noticed(change):
+    module = network().train()
+    step = made(module, torch.randn(8, 4), torch.rand(8, 1, 8, 8))
+    assert step.is_valid()
+    change(module)
+    assert not step.is_valid()
+
+
+def test_settings_that_a_compiled_step_was_made_for():
+    module = network().train()
+    step = made(module, torch.randn(8, 4), torch.rand(8, 1, 8, 8))
+    module.conv1[0].relu = False
+    assert not step.is_valid()
+    module.conv1[0].relu = True
+    assert step.is_valid()
+    module.extra = "a note"
+    module.eval().train()
+    assert step.is_valid()
+    module.eval()
+    assert not step.is_valid()
+    module.train()
+    torch.set_num_threads(2)
+    assert not step.is_valid()
+    torch.set_num_threads(1)
+    assert step.is_valid()
+
+
 def test_callbacks_see_gradients_and_may_write_weights():
     sizes = []
 
