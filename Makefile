@@ -1,6 +1,6 @@
 # make reproduce   sets up .venv, reproduces the paper and prints where results and figures are
 # make test        sets up .venv with the development tools, then runs linters, the type checker and all tests
-# make test-slow   runs the long tests, which make test leaves out: faults over many instants, thousands of runs, packaging
+# make test-slow   runs the long tests, which make test leaves out: faults over many instants, other compilers, thousands of runs
 # make types       runs the type checker
 # make docs        builds the documentation site into docs/_build/html; warnings are errors
 # make bench       runs the benchmarks, which compare alternative implementations; some of them: make bench BENCHMARKS='training kernels'

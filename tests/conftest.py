@@ -1,34 +1,35 @@
 """Shared by all tests: shape checks, one thread, a tiny run, the command line called in this process."""
 
+import multiprocessing
+import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jaxtyping import install_import_hook
 
 assert "composcope" not in sys.modules, (
     "the import hook for shape checks must be installed before composcope is imported"
 )
-# All modules but the command line, whose function signatures typer inspects.
-SOURCE = Path(find_spec("composcope").origin).parent
-CHECKED = {path.stem for path in SOURCE.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__", "cli"}
-install_import_hook([f"composcope.{name}" for name in sorted(CHECKED)], "shapecheck.checked")
+from shapecheck import checked_calls, install_shape_checks  # noqa: E402
+
+install_shape_checks()
 
 import torch  # noqa: E402
 
 import composcope as cs  # noqa: E402
-from shapecheck import checked_calls  # noqa: E402
+from processes import train_in_threads  # noqa: E402
+from tiny import tiny  # noqa: E402
 
 torch.set_num_threads(1)
 
 
 # The files that take longest, so that they are not begun when all others are done. `make test` gives each file to one
 # of two processes, in this order.
-LONGEST = ("test_reproduce", "test_report", "test_explorer", "test_docs", "test_strangers_store", "test_cures_beyond")
+LONGEST = ("test_reproduce", "test_docs", "test_report", "test_diagnosis", "test_explorer", "test_laws")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,47 +43,29 @@ def fresh() -> None:
     checked_calls.clear()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def unsynced() -> Iterator[None]:
+    """Files are not forced onto the disk, which takes longer than most tests; test_power_loss.py looks at the calls."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
 TINY_TOML = """\
 version = 1
 seed = 0
-
-[task]
-kind = "bump"
-size = 8
-
-[holdout]
-kind = "square"
-lo = 2
-hi = 5
-
-[encoding]
-kind = "bump"
-
-[decoder]
-kind = "mlp"
-depth = 1
-width = 8
-
-[sampling]
-kind = "everything"
-
-[training]
-steps = 6
-batch = 16
+task = {kind = "bump", size = 8}
+holdout = {kind = "square", lo = 2, hi = 5}
+encoding = {kind = "bump"}
+decoder = {kind = "mlp", depth = 1, width = 8}
+sampling = {kind = "everything"}
+training = {steps = 6, batch = 16}
 """
 
 
 @pytest.fixture
 def tiny_spec() -> cs.Spec:
-    """A complete run that takes milliseconds: 48 seen images of 8 x 8, three steps per epoch, two epochs."""
-    return cs.Spec(
-        task=cs.BumpTask(8),
-        holdout=cs.Square(2, 5),
-        encoding=cs.Bump(),
-        decoder=cs.MLP(depth=1, width=8),
-        sampling=cs.Everything(),
-        training=cs.Training(steps=6, batch=16),
-    )
+    return tiny()
 
 
 @pytest.fixture
@@ -102,6 +85,20 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(folder: Path) -> cs.Store:
     return cs.Store(folder)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[cs.Spec, cs.Store], cs.Run]:
+    """`trained(spec, store)`: as `cs.run(spec, store)`, but training only for the first test that asks for this run."""
+    origin = cs.Store(tmp_path_factory.mktemp("trained") / "runs")
+
+    def copied(spec: cs.Spec, store: cs.Store) -> cs.Run:
+        cs.run(spec, origin)
+        store.prepare()
+        shutil.copytree(origin.folder / spec.run_id, store.folder / spec.run_id)
+        return cs.run(spec, store)
+
+    return copied
 
 
 @dataclass(frozen=True)
@@ -147,20 +144,22 @@ def composcope_once() -> Callable[..., Finished]:
 @pytest.fixture
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are done by a thread of this process, which starts at once."""
-    from concurrent.futures import ThreadPoolExecutor
+    train_in_threads(monkeypatch)
 
-    class Threads(ThreadPoolExecutor):
-        def __init__(self, workers: int, slots: int) -> None:
-            super().__init__(1)
-            self.slots = slots
 
-        def steps(self) -> list[float]:
-            return [0.0] * self.slots
+@pytest.fixture
+def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes are forked from one process, which imports torch once."""
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["composcope.workers.jobs", "composcope.study.parallel", "distributed"])
+    monkeypatch.setattr("multiprocessing.get_context", lambda method=None: server)
 
-        def forget(self, slot: int) -> None:
-            pass
 
-    monkeypatch.setattr("composcope.workers.executor.LocalPool", Threads)
+@pytest.fixture(scope="session")
+def tiny_runs(tmp_path_factory: pytest.TempPathFactory) -> cs.Store:
+    """A store that all tests share, also those in other processes, for runs of the tiny preset."""
+    base = tmp_path_factory.getbasetemp()
+    return cs.Store((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny runs")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from dataclasses import replace
 import composcope as cs
 from composcope.papers.forced_rendering.presets import TINY
 from composcope.papers.forced_rendering.study import STUDY
-from composcope.runs.diagnose_runs import measure_run
 from composcope.runs.pipeline import run
 from composcope.study import drawing
 from composcope.study.judging import Judgement, PartJudgement
@@ -14,21 +13,9 @@ from composcope.study.observations import Observations
 from composcope.study.panel import Panel, RenderedPanel
 from composcope.study.reproduce import Reproduction
 from composcope.study.request import Request
+from tiny import tiny
 
 HOSTILE = "<script>alert(1)</script>"
-
-
-def tiny(**changes):
-    """A run of milliseconds."""
-    spec = cs.Spec(
-        task=cs.BumpTask(8),
-        holdout=cs.Square(2, 5),
-        encoding=cs.Bump(),
-        decoder=cs.MLP(depth=1, width=8),
-        sampling=cs.Everything(),
-        training=cs.Training(steps=6, batch=16),
-    )
-    return replace(spec, **changes)
 
 
 SEEN = tiny()
@@ -42,7 +29,7 @@ def filled(store):
     for spec in (SEEN, STRIPES, TURNED, UNDIAGNOSED, BROKEN, DAMAGED):
         run(spec, store)
     for spec in (SEEN, STRIPES, TURNED, BROKEN):
-        measure_run(store, spec.run_id)
+        store[spec.run_id].measure()
     (store.folder / BROKEN.run_id / "measures" / "diagnosis.npz").write_bytes(b"torn")
     (store.folder / DAMAGED.run_id / "spec.json").write_text("{")
     store.save_failure(FAILED, f"loss is not finite {HOSTILE}", {})

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,9 @@ PAGE = [
     {"sampling", "penalties", "activations"},
     {"training"},
     {"diagnosis"},
-    {"runs", "store", "workers"},
+    {"runs"},
+    {"store"},
+    {"workers"},
     {"forecasts"},
     {"study"},
     {"papers", "pages", "monitor"},
@@ -43,18 +46,28 @@ def module_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def nodes_of(path, kind):
+    """All nodes of this kind in a file."""
+    return [node for node in all_nodes(path) if isinstance(node, kind)]
+
+
+@cache
+def all_nodes(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports_of(path):
     """Every module that a file imports, late imports and those for type checking included."""
     package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], base]).rstrip(".")
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+    modules = {alias.name for node in nodes_of(path, ast.Import) for alias in node.names}
+    for node in nodes_of(path, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], base]).rstrip(".")
+        modules |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return modules
 
 
 def rooms_imported_by(path):
@@ -66,11 +79,19 @@ def label(path):
     return str(path.relative_to(SOURCE))
 
 
+@cache
+def calls_of(path):
+    """What a file calls, by name: print, torch.load, pickle.loads; with the call itself."""
+    return [(ast.unparse(node.func), node) for node in nodes_of(path, ast.Call)]
+
+
 def names_called(path):
-    """Names of what a file calls: print, torch.load, pickle.loads."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func)
+    return {name for name, _ in calls_of(path)}
+
+
+def offenders(wrong, paths=FILES):
+    """What `wrong(path)` finds, by file, where it finds something."""
+    return {label(path): problem for path in paths if (problem := wrong(path))}
 
 
 def test_every_room_is_on_the_page():
@@ -78,69 +99,79 @@ def test_every_room_is_on_the_page():
     assert rooms <= set(LINE)
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_imports_point_up_the_page(path):
-    room = room_of(module_of(path))
-    if room is None:
-        assert not rooms_imported_by(path)
-        return
-    beside_or_below = {other for other in rooms_imported_by(path) if LINE[other] >= LINE[room] and other != room}
-    assert not beside_or_below
+def test_imports_point_up_the_page():
+    def beside_or_below(path):
+        room = room_of(module_of(path))
+        line = LINE.get(room, -1)  # the package itself imports no room
+        return {other for other in rooms_imported_by(path) if LINE[other] >= line and other != room}
+
+    assert not offenders(beside_or_below)
 
 
 def test_imports_are_really_found():
     run = SOURCE / "runs" / "run.py"
     assert {"errors", "holdouts", "diagnosis", "training"} <= rooms_imported_by(run)
-    assert "torch" in set(imports_of(run))
+    assert "torch" in imports_of(run)
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if "measures" in path.parts], ids=label)
-def test_measures_never_see_a_module_or_a_task(path):
-    assert rooms_imported_by(path) <= {"errors", "factors", "randomness", "measures"}
-    assert not {name for name in imports_of(path) if name.startswith("torch.nn") and "functional" not in name}
+def test_measures_never_see_a_module_or_a_task():
+    def seen(path):
+        modules = {name for name in imports_of(path) if name.startswith("torch.nn") and "functional" not in name}
+        return modules | rooms_imported_by(path) - {"errors", "factors", "randomness", "measures"}
+
+    assert not offenders(seen, [path for path in FILES if "measures" in path.parts])
 
 
 def draws(path):
     return path.name.startswith("drawing")
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if not draws(path)], ids=label)
-def test_matplotlib_stays_in_drawings(path):
-    assert not {name for name in imports_of(path) if name.split(".")[0] == "matplotlib"}
+def test_matplotlib_stays_in_drawings():
+    def imported(path):
+        return {name for name in imports_of(path) if name.split(".")[0] == "matplotlib"}
+
+    assert not offenders(imported, [path for path in FILES if not draws(path)])
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if draws(path)], ids=label)
-def test_drawings_never_train(path):
-    assert not rooms_imported_by(path) & {"training", "runs", "store", "workers", "decoders", "sampling"}
+def test_drawings_never_train():
+    def imported(path):
+        return rooms_imported_by(path) & {"training", "runs", "store", "workers", "decoders", "sampling"}
+
+    assert not offenders(imported, [path for path in FILES if draws(path)])
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if "study" in path.parts], ids=label)
-def test_a_study_knows_no_paper(path):
-    assert "papers" not in rooms_imported_by(path)
-    assert not {"BumpTask", "Stripes", "LowRank"} & {name.split(".")[-1] for name in imports_of(path)}
+def test_a_study_knows_no_paper():
+    def known(path):
+        names = {name.split(".")[-1] for name in imports_of(path)}
+        return rooms_imported_by(path) & {"papers"} | names & {"BumpTask", "Stripes", "LowRank"}
+
+    assert not offenders(known, [path for path in FILES if "study" in path.parts])
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_library_prints_nothing(path):
-    if room_of(module_of(path)) not in ("cli", "terminal"):
-        assert not {"print", "sys.stdout.write", "sys.stderr.write", "typer.echo"} & set(names_called(path))
+def test_library_prints_nothing():
+    def printing(path):
+        return names_called(path) & {"print", "sys.stdout.write", "sys.stderr.write", "typer.echo"}
+
+    assert not offenders(printing, [path for path in FILES if room_of(module_of(path)) not in ("cli", "terminal")])
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_nothing_is_loaded_by_running_it(path):
-    modules = {name.split(".")[0] for name in imports_of(path)}
-    assert not modules & {"pickle", "dill", "cloudpickle", "shelve", "joblib"}
-    assert not {"torch.save", "eval", "exec", "os.system"} & set(names_called(path))
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
-            assert "weights_only=True" in ast.unparse(node)  # tensors and plain data, nothing that runs
+def test_nothing_is_loaded_by_running_it():
+    """torch.load only with weights_only: tensors and plain data, nothing that runs."""
+
+    def running(path):
+        modules = {name.split(".")[0] for name in imports_of(path)}
+        loads = {ast.unparse(node) for name, node in calls_of(path) if name == "torch.load"}
+        return (
+            modules & {"pickle", "dill", "cloudpickle", "shelve", "joblib"}
+            | names_called(path) & {"torch.save", "eval", "exec", "os.system"}
+            | {load for load in loads if "weights_only=True" not in load}
+        )
+
+    assert not offenders(running)
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_no_machine_is_named(path):
-    text = path.read_text()
-    assert "/work" + "/" not in text
-    assert "/home/" not in text
+def test_no_machine_is_named():
+    assert not offenders(lambda path: {name for name in ("/work" + "/", "/home/") if name in path.read_text()})
 
 
 def test_public_names_resolve():
@@ -183,10 +214,8 @@ WRITERS = {
 
 def writing_calls(path):
     """Calls that open a file for writing or write one by name."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func).rpartition(".")[2]
+    for called, node in calls_of(path):
+        name = called.rpartition(".")[2]
         modes = [
             argument.value
             for argument in [*node.args, *(word.value for word in node.keywords)]
@@ -208,16 +237,11 @@ def writing_calls(path):
             yield name
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_files_are_written_by_the_atomic_writer_alone(path):
-    in_memory = {
-        "plain.py",
-        "study/drawing.py",
-        "study/reproduce.py",
-        "store/summary.py",
-    }  # the contents of files that others write
-    if label(path) not in WRITERS and label(path) not in in_memory:
-        assert not set(writing_calls(path))
+def test_files_are_written_by_the_atomic_writer_alone():
+    # the contents of files that others write
+    in_memory = {"plain.py", "study/drawing.py", "study/reproduce.py", "workers/sweeps.py"}
+    others = [path for path in FILES if label(path) not in WRITERS and label(path) not in in_memory]
+    assert not offenders(lambda path: set(writing_calls(path)), others)
 
 
 def test_the_exceptions_do_write():

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,68 +10,36 @@ import typer
 
 import composcope as cs
 from composcope.cli import app
+from processes import COMMAND
 from refusals import refused
 
+ENGINE = "--workers --time-limit --resource --dask --gather --shard"
 SURFACE = {
-    "run": {"spec", "--set", "--store", "--plugin", "--device", "--threads", "--kernels"},
-    "sweep": {
-        "sweep",
-        "--workers",
-        "--store",
-        "--out",
-        "--plugin",
-        "--dry-run",
-        "--kernels",
-        "--only",
-        "--limit",
-        "--retry-failed",
-        "--time-limit",
-        "--resource",
-        "--dask",
-        "--gather",
-        "--shard",
-    },
-    "status": {"--store"},
-    "list": {"--store", "--json"},
-    "show": {"run_id", "--store", "--plugin", "--json"},
-    "compare": {"run_ids", "--store", "--json"},
-    "init": {"file"},
-    "components": {"name", "--plugin", "--json"},
-    "diagnose": {
-        *("decoder", "--spec", "--weights", "--pick", "--out", "--only", "--draws", "--inputs", "--layers"),
-        *("--device", "--geometry", "--memory", "--points", "--store", "--plugin", "--json"),
-    },
-    "measure": {"run_ids", "--store", "--plugin"},
-    "forecast": {"spec", "--set", "--out", "--store", "--plugin", "--json"},
-    "doctor": {"--store"},
-    "studies": {"--plugin"},
-    "reproduce": {
-        "figures",
-        "--study",
-        "--kernels",
-        "--redraw",
-        "--style",
-        "--join",
-        "--preset",
-        "--seeds",
-        "--claim",
-        "--workers",
-        "--store",
-        "--out",
-        "--set",
-        "--plugin",
-        "--dry-run",
-        "--no-train",
-        "--time-limit",
-        "--resource",
-        "--dask",
-        "--gather",
-        "--shard",
-    },
-    "claims": {"files", "--study", "--evidence", "--preset", "--seeds", "--store", "--plugin", "--out", "--json"},
-    "report": {"--study", "--preset", "--seeds", "--store", "--out", "--plugin"},
-    "explore": {"run_ids", "--store", "--out", "--plugin"},
+    "run": "spec --set --store --plugin --device --threads --kernels",
+    "sweep": f"sweep {ENGINE} --store --out --plugin --dry-run --kernels --only --limit --retry-failed",
+    "status": "--store",
+    "list": "--store --json",
+    "show": "run_id --store --plugin --json",
+    "compare": "run_ids --store --json",
+    "init": "file",
+    "components": "name --plugin --json",
+    "diagnose": (
+        "decoder --spec --weights --pick --out --only --draws --inputs --layers --device --geometry "
+        "--memory --points --store --plugin --json"
+    ),
+    "measure": "run_ids --store --plugin",
+    "forecast": "spec --set --out --store --plugin --json",
+    "doctor": "--store",
+    "studies": "--plugin",
+    "reproduce": (
+        f"figures {ENGINE} --study --kernels --redraw --style --join --preset --seeds --claim --store "
+        "--out --set --plugin --dry-run --no-train"
+    ),
+    "claims": "files --study --evidence --preset --seeds --store --plugin --out --json",
+    "report": "--study --preset --seeds --store --out --plugin",
+    "explore": "run_ids --store --out --plugin",
 }
+SURFACE = {command: set(words.split()) for command, words in SURFACE.items()}
 
 
 # The surface
@@ -136,7 +103,7 @@ def test_fields_can_be_set(settings, changed, composcope, tiny_toml, folder):
     result = composcope("run", tiny_toml, "--store", folder, *(part for s in settings for part in ("--set", s)))
     assert result.code == 0, result.err
     (run_id,) = cs.Store(folder).run_ids()
-    assert changed(cs.Store(folder).spec(run_id))
+    assert changed(cs.Store(folder).run_folder(run_id).spec())
 
 
 def test_list_and_show(composcope, tiny_toml, folder, tiny_spec):
@@ -247,7 +214,7 @@ def test_own_decoder_and_holdout_from_a_plugin(composcope, tiny_toml, folder, pl
     assert composcope("list", "--store", folder).code == 0
 
 
-@pytest.mark.usefixtures("no_new_kinds")
+@pytest.mark.usefixtures("no_new_kinds", "quick_workers")
 def test_sweep_with_a_plugin_and_a_failing_run(composcope, tiny_spec, folder, plugin, tmp_path):
     base = {**tiny_spec.to_dict(), "decoder": {"kind": "linear"}}
     sweep = tmp_path / "sweep.toml"
@@ -344,7 +311,7 @@ def test_a_store_with_a_name_that_is_too_long(command, composcope, tmp_path):
 def test_output_to_a_full_disk_is_one_line():
     with open("/dev/full", "w") as full:
         result = subprocess.run(
-            [sys.executable, "-c", "from composcope.cli import main; main()", "--version"],
+            [*COMMAND, "--version"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

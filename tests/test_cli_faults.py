@@ -2,13 +2,11 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 
 import composcope as cs
-
-COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
+from processes import COMMAND
 
 
 def one_line(text):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import composcope as cs
+from tiny import tiny
 
 
 def weights_file(store, run_id):
@@ -105,14 +106,7 @@ def test_three_factors_go_through_a_whole_run(store):
 def test_a_table_of_ones_own_goes_through_a_whole_run(tmp_path, store):
     source = cs.BumpTask(8, polarity="bright")
     table = cs.TableTask(source.grid(), source.render(source.grid()), source.factors).save(tmp_path / "table.npz")
-    spec = cs.Spec(
-        task=table,
-        holdout=cs.Square(2, 5),
-        encoding=cs.Bump(),
-        decoder=cs.MLP(depth=1, width=8),
-        sampling=cs.Everything(),
-        training=cs.Training(steps=6, batch=16),
-    )
+    spec = tiny(task=table)
     result = cs.run(spec, store)
     again = cs.run(cs.Spec.from_dict(spec.to_dict()), store)
     assert again.run_id == result.run_id

@@ -12,15 +12,17 @@ import composcope as cs
 from composcope.errors import BadInput
 from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.study import STUDY
+from composcope.study.drawing import STYLE
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.joining import can_join, join_files
 from composcope.study.judging import judge
 from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
 from composcope.study.observations import Observations, observe, read_evidence
 from composcope.study.panel import count_seeds, describe, render
+from composcope.study.parallel import draw_and_observe
 from composcope.study.plan import label_of, specs_of, varied
-from composcope.study.reproduce import write_figure
 from composcope.study.request import make_request, remaining_work
+from processes import train_in_threads
 
 CATALOGUE = {panel.name: panel for panel in STUDY.panels}
 JOINABLE = {name: panel for name, panel in CATALOGUE.items() if can_join(panel)}
@@ -32,13 +34,29 @@ PANELS += [f"3{letter}" for letter in "abcd"] + [f"4{letter}" for letter in "abc
 
 
 @pytest.fixture(scope="module")
-def reproduced(tmp_path_factory, composcope_once):
-    """The store and the folder that `composcope reproduce --preset tiny` leaves; figures are drawn by two processes."""
+def reproduced(tmp_path_factory, composcope_once, tiny_runs):
+    """What `composcope reproduce --preset tiny` prints, and the store and the folder that it leaves."""
     folder = tmp_path_factory.mktemp("reproduced")
-    store, out = folder / "runs", folder / "out"
-    result = composcope_once("reproduce", "--preset", "tiny", "--workers", "2", "--store", store, "--out", out)
+    store, out = cs.Store(folder / "runs"), folder / "out"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        train_in_threads(monkeypatch)
+        draw_quickly(monkeypatch)
+        result = composcope_once("reproduce", *ALONE, "--store", store.folder, "--out", out)
     assert result.code == 0, result.err
-    return result, cs.Store(store), out
+    for run_id in store.run_ids():
+        tiny_runs.add(run_id, store.run_folder(run_id).files())
+    return result, store, out
+
+
+def draw_quickly(monkeypatch):
+    """In this process, since others take longer to start, and with fonts that are quick to embed."""
+    monkeypatch.setattr("composcope.study.parallel.FEWEST_FOR_PROCESSES", 10**6)
+    monkeypatch.setitem(STYLE, "pdf.fonttype", 3)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    draw_quickly(monkeypatch)
 
 
 def test_every_figure_of_the_paper_is_there():
@@ -148,19 +166,19 @@ def test_evidence_of_two_machines_is_written_as_one_ledger(reproduced, composcop
 def test_runs_carry_what_was_claimed_when_they_were_trained(reproduced):
     _, store, out = reproduced
     run_id = CATALOGUE["1b"].plan(TINY)["bump"][0].run_id
-    assert store.provenance(run_id)["registration"] == STUDY.registration
+    assert store.run_folder(run_id).provenance()["registration"] == STUDY.registration
     assert all(observation.registered for observation in read_evidence([out / "evidence.json"]).observations)
 
 
 def test_figures_are_drawn_again_from_their_numbers(reproduced, composcope_once, tmp_path):
     _, _, out = reproduced
-    for name in ("1b", "3c", "4d", "9"):
+    for name in ("1e", "9"):
         (tmp_path / "numbers").mkdir(exist_ok=True)
         path = tmp_path / "numbers" / f"figure_{name}.npz"
         path.write_bytes((out / "numbers" / path.name).read_bytes())
     result = composcope_once("reproduce", "--redraw", "--workers", "1", "--out", tmp_path)
     assert result.code == 0, result.err
-    assert result.out.startswith("4 figures")
+    assert result.out.startswith("2 figures")
     for path in (tmp_path / "figures").glob("*.png"):
         assert path.read_bytes() == (out / "figures" / path.name).read_bytes()
 
@@ -330,20 +348,28 @@ def test_runs_and_curves_are_written(reproduced):
 
 def test_a_second_time_nothing_is_trained(reproduced, composcope_once, tmp_path):
     _, store, _ = reproduced
-    result = composcope_once("reproduce", "5", *ALONE, "--store", store.folder, "--out", tmp_path)
+    result = composcope_once("reproduce", "1e", *ALONE, "--store", store.folder, "--out", tmp_path)
     assert result.code == 0
     assert "0 to do" in result.out
     assert "runs done" not in result.out
 
 
-def test_figures_drawn_twice_are_the_same_bytes(reproduced, tmp_path):
-    """Here by one process, before by several."""
+@pytest.mark.usefixtures("quick_workers")
+def test_several_processes_give_the_same_figures_and_claims(reproduced, monkeypatch):
+    """The same bytes as one process, and as the first time."""
     _, store, out = reproduced
-    cache = RunCache(store)
-    for name in ("1b", "2a", "3c", "9"):
-        panel = CATALOGUE[name]
-        for path in write_figure(render(panel, TINY, (), cache), tmp_path):
-            assert path.read_bytes() == (out / path.relative_to(tmp_path)).read_bytes(), path.name
+    monkeypatch.setitem(STYLE, "pdf.fonttype", 42)
+    request = make_request(STUDY, ["1e", "9"], "tiny")
+    alone, _ = draw_and_observe(request, store, workers=1)
+    monkeypatch.setattr("composcope.study.parallel.FEWEST_FOR_PROCESSES", 1)
+    panels, observations = draw_and_observe(request, store, workers=2)
+    assert panels == alone
+    assert [panel.name for panel in panels] == ["1e", "9"]
+    for panel in panels:
+        assert panel.png == (out / "figures" / f"figure_{panel.name}.png").read_bytes()
+    judged = {claim.number for claim in request.claims}
+    whole = read_evidence([out / "evidence.json"]).observations
+    assert observations == tuple(each for each in whole if each.claim in judged) != ()
 
 
 def test_report_and_explorer_are_pages(reproduced, composcope_once, tmp_path):
@@ -357,10 +383,14 @@ def test_report_and_explorer_are_pages(reproduced, composcope_once, tmp_path):
 
 
 @pytest.mark.usefixtures("in_threads")
-def test_one_figure_trains_only_what_it_needs(folder, composcope):
-    result = composcope("reproduce", "3d", *ALONE, "--store", folder, "--out", folder.parent / "out")
+def test_one_figure_trains_only_what_it_needs_of_the_seeds_that_are_named(folder, composcope):
+    """So that another machine adds seeds."""
+    result = composcope(
+        "reproduce", "3d", *ALONE, "--seeds", "15-16", "--store", folder, "--out", folder.parent / "out"
+    )
     assert result.code == 0
-    assert len(cs.Store(folder).run_ids()) == 8
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
+    assert sorted(run.seed for run in runs) == [15] * 4 + [16] * 4
     assert {path.name for path in (folder.parent / "out" / "figures").iterdir()} == {"figure_3d.png", "figure_3d.pdf"}
 
 
@@ -369,16 +399,9 @@ def test_a_figure_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent)
     result = composcope(*arguments, "--set", "penalties=[]", "--set", "task.sigma=2")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     assert len(runs) == 1  # without their penalties the four are the same run
     assert runs[0].task.sigma == 2
-
-
-@pytest.mark.usefixtures("in_threads")
-def test_seeds_can_be_named_so_that_another_machine_adds_some(folder, composcope):
-    arguments = ("reproduce", "3d", *ALONE, "--store", folder, "--out", folder.parent / "o")
-    assert composcope(*arguments, "--seeds", "15-16").code == 0
-    assert {cs.Store(folder).spec(run_id).seed for run_id in cs.Store(folder).run_ids()} == {15, 16}
 
 
 @pytest.mark.usefixtures("in_threads")
@@ -386,7 +409,7 @@ def test_one_penalty_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent / "o")
     result = composcope(*arguments, "--set", "penalties.variance.weight=0.5")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     weights = sorted(tuple((penalty.kind, penalty.weight) for penalty in run.penalties) for run in runs)
     assert weights == [(), (("entropy", 0.1),), (("entropy", 0.1), ("variance", 0.5)), (("variance", 0.5),)]
     ledger = json.loads((folder.parent / "o" / "claims.json").read_text())

@@ -16,7 +16,7 @@ from rich.console import Console
 import composcope as cs
 from composcope import terminal
 from composcope.cli import app
-from composcope.cli.groups import ORDER
+from composcope.cli.app import ORDER
 
 COMMANDS = typer.main.get_command(app).commands
 
@@ -187,7 +187,7 @@ def test_json_of_list_show_and_diagnose(composcope, two_runs):
 def test_json_of_an_empty_store_and_of_claims(composcope, tmp_path):
     assert json.loads(composcope("list", "--store", tmp_path / "none", "--json").out) == []
     ledger = json.loads(composcope("claims", "--store", tmp_path / "none", "--preset", "tiny", "--json").out)
-    assert len(ledger["claims"]) == 24
+    assert len(ledger["claims"]) == 33
 
 
 # Pictures in the terminal

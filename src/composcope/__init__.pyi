@@ -39,7 +39,7 @@ from .penalties.consistency import Consistency
 from .penalties.embeddings import Entropy, Variance
 from .penalties.interaction import Interaction
 from .runs.pipeline import run
-from .runs.run import Result, Run
+from .runs.run import Run
 from .runs.spec import LeakedImages, NotComposition, Spec
 from .runs.sweep import Sweep
 from .sampling import Draws, Everything, Sampling, Stripes
@@ -60,7 +60,7 @@ from .tasks.sprites import SpriteTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
 from .workers.executor import run_all
-from .workers.resources import Resources
+from .workers.limits import Resources
 
 __all__ = [
     "CNN",
@@ -121,7 +121,6 @@ __all__ = [
     "Rate",
     "Reproduction",
     "Resources",
-    "Result",
     "RotationTask",
     "Run",
     "RunClass",

@@ -12,7 +12,7 @@ from torch import nn
 
 import composcope as cs
 from composcope import training
-from composcope.workers.machine import using_threads
+from composcope.runs.machine import using_threads
 
 STILL = {"weight_decay": 0.0}
 

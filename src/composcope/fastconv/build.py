@@ -144,8 +144,8 @@ def compiler() -> list[str]:
     if named := os.environ.get("CXX"):
         return shlex.split(named)
     for name in ("c++", "g++", "clang++"):
-        if (found := shutil.which(name)) and not _only_offers_to_install(found):
-            return [found]
+        if (file := shutil.which(name)) and not _only_offers_to_install(file):
+            return [file]
     raise BuildError("no C++ compiler on PATH (install g++ or clang, or name one in CXX)")
 
 
@@ -161,24 +161,24 @@ def compile_to(path: Path) -> None:
     here = Path(__file__).parent
     start = time.perf_counter()
     remove_unused(path.parent)
-    handle, made = tempfile.mkstemp(prefix="building-", suffix=".so", dir=path.parent)
+    handle, new = tempfile.mkstemp(prefix="building-", suffix=".so", dir=path.parent)
     os.close(handle)
-    seal = Path(f"{made}.sha256")
+    seal = Path(f"{new}.sha256")
     try:
-        command = [*compiler(), *FLAGS, *target_flags(), *(str(here / name) for name in SOURCES), "-o", made]
+        command = [*compiler(), *FLAGS, *target_flags(), *(str(here / name) for name in SOURCES), "-o", new]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["no message"]
             raise BuildError(f"the compiler failed: {next((x for x in lines if 'error' in x), lines[-1])}")
-        try_out(Path(made))
-        os.chmod(made, 0o700)
-        seal.write_text(hashlib.sha256(Path(made).read_bytes()).hexdigest())
+        try_out(Path(new))
+        os.chmod(new, 0o700)
+        seal.write_text(hashlib.sha256(Path(new).read_bytes()).hexdigest())
         os.chmod(seal, 0o600)
         _remove_what_is_in_the_way(path, path.with_suffix(".sha256"))
-        os.replace(made, path)
+        os.replace(new, path)
         os.replace(seal, path.with_suffix(".sha256"))
     finally:
-        Path(made).unlink(missing_ok=True)
+        Path(new).unlink(missing_ok=True)
         seal.unlink(missing_ok=True)
     logger.info("compiled the convolution kernels in %.1f s: %s", time.perf_counter() - start, path)
 

@@ -31,7 +31,7 @@ MIN_SIDE = 3  # pixels of a side, the smallest that was measured
 
 
 # With sixteen lanes 40 channels are padded to 48, and 24 to 32. From this factor on vectors of eight are faster (Zen 5,
-# both passes: doublings of 24 and 40 channels by 22 to 38 %, 3x3 layers by up to 10 %); without padding they are slower.
+# both passes: doublings of 24 and 40 channels by 22 to 37 %, 3x3 layers by 0 to 10 %); without padding they lose.
 PADDING = 1.4
 
 # A compiled training step takes the kernel for every convolution, unless PyTorch's is expected to be twice as fast.

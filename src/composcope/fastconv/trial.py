@@ -35,7 +35,7 @@ def answers(library: ctypes.CDLL, kernel: str, doubling: int, taps: int) -> bool
     wanted = [(y[inside], taps * c + 0.5), (y[0], edges * c + 0.5), (gb[0], n * out**2)]
     wanted += [(gx[middle], (16 if doubling else 9) * c)]
     wanted += [] if doubling else [(gw[4], n * size**2)]
-    return all(abs(found - known) < 1e-3 * known for found, known in wanted)
+    return all(abs(value - answer) < 1e-3 * answer for value, answer in wanted)
 
 
 def main() -> None:

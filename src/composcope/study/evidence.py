@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from composcope.errors import Damaged
 from composcope.runs.run import Run
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
@@ -45,7 +46,7 @@ class Evidence(Mapping[Key, Sequence[Run]]):
             run.spec.seed: f"run {run.run_id} is damaged"
             for runs in self.runs.values()
             for run in runs
-            if run.store is not None and run.store.record(run.run_id, verify=True).status != "done"
+            if _is_damaged(run)
         }
         sound = {key: [run for run in runs if run.spec.seed not in damaged] for key, runs in self.runs.items()}
         return Evidence(self.preset, sound, {**self.failed, **damaged})
@@ -54,6 +55,14 @@ class Evidence(Mapping[Key, Sequence[Run]]):
     def any_run(self) -> Run:
         """The first run of the first key that has one."""
         return next(run for runs in self.runs.values() for run in runs)
+
+
+def _is_damaged(run: Run) -> bool:
+    try:
+        run.artifacts.verify()
+    except Damaged:
+        return True
+    return False
 
 
 class RunCache:
@@ -66,7 +75,7 @@ class RunCache:
     def runs(self, specs: Sequence[Spec]) -> list[Run]:
         """Those of the specs that the store has."""
         stored = [spec for spec in specs if self.store.has(spec.run_id)]
-        return [self._opened.setdefault(spec.run_id, Run(spec, self.store)) for spec in stored]
+        return [self._opened.setdefault(spec.run_id, Run(spec, self.store.run_folder(spec.run_id))) for spec in stored]
 
     def gather(self, preset: Preset, plan: Plan) -> Evidence:
         """The evidence that the store has for a plan."""

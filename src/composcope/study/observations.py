@@ -14,8 +14,8 @@ from statistics import fmean
 from typing import Any
 
 from composcope.errors import BadInput, RunFailed
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.run import Run
-from composcope.store.measure_files import DIAGNOSIS_VERSION
 from composcope.study.claim import Bounds, Claim, Excluded, Part, Value, defined
 from composcope.study.evidence import Evidence
 
@@ -195,7 +195,7 @@ def _provenance(runs: Iterable[Run]) -> tuple[tuple[str, str], ...]:
 def _diagnosis_version(run: Run) -> int | None:
     """The version of the run's stored diagnosis; None if it has none that is up to date and sound."""
     with suppress(RunFailed):
-        if run.store is not None and run.store.has_diagnosis(run.run_id):
+        if run.artifacts.has_diagnosis():
             return DIAGNOSIS_VERSION
     return None
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from composcope import fastconv
 from composcope.fastconv import build
@@ -65,32 +66,44 @@ def test_two_processes_build_at_once_and_a_third_finds_it(tmp_path):
     assert "compiled" in notices[0]
 
 
-def warned_once(process: "subprocess.Popen[str]", reason: str) -> None:
-    out, notices = outcome(process)
-    assert out.startswith("False {'torch': 3}")
-    assert reason in out
-    assert len(notices) == 1
-    assert "WARNING" in notices[0]
-    assert reason in notices[0]
+@pytest.fixture
+def warned_once(tmp_path, monkeypatch, caplog):
+    """`warned_once(reason, cache, **environment)`: training takes PyTorch's convolutions and says why, once."""
+
+    def check(reason: str, cache: Path = tmp_path, **environment: str) -> None:
+        for name, value in {"COMPOSCOPE_CACHE": str(cache), **environment}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("composcope.fastconv.state._loaded", None)  # as at the start of a process
+        layer, before = fastconv.Conv3x3(16, 16), fastconv.used()
+        for _ in range(3):
+            layer(torch.randn(4, 16, 16, 16)).sum().backward()
+        assert fastconv.used() - before == {"torch": 3}
+        assert not fastconv.status().available
+        assert reason in fastconv.status().reason
+        (record,) = caplog.records
+        assert (record.name, record.levelname) == ("composcope.fastconv", "WARNING")
+        assert reason in record.getMessage()
+
+    return check
 
 
-def test_no_compiler(tmp_path):
-    warned_once(start(tmp_path, PATH=str(tmp_path), CXX=""), "no C++ compiler" if fastconv.status().available else "")
+def test_no_compiler(tmp_path, warned_once):
+    warned_once("no C++ compiler" if fastconv.status().available else "", PATH=str(tmp_path), CXX="")
 
 
 @needs_kernels
-def test_compiler_fails(tmp_path):
-    warned_once(start(tmp_path, CXX="false"), "the compiler failed")
+def test_compiler_fails(tmp_path, warned_once):
+    warned_once("the compiler failed", CXX="false")
     assert list((tmp_path / "fastconv").iterdir()) == []
 
 
 @needs_kernels
 @pytest.mark.parametrize("garbage", [b"", b"\x7fELF" + bytes(5000)], ids=["empty", "torn"])
-def test_a_compiler_that_reports_success_and_writes_garbage(garbage, tmp_path):
+def test_a_compiler_that_reports_success_and_writes_garbage(garbage, tmp_path, warned_once):
     made = tmp_path / "made"
     made.write_bytes(garbage)
     script = 'while [ "$1" != -o ]; do shift; done; cat "$0" > "$2"'
-    warned_once(start(tmp_path, CXX=shlex.join(["sh", "-c", script, str(made)])), "reported success, but")
+    warned_once("reported success, but", CXX=shlex.join(["sh", "-c", script, str(made)]))
     assert list((tmp_path / "fastconv").iterdir()) == []
 
 
@@ -106,6 +119,7 @@ def test_a_library_that_crashes_when_it_is_loaded(tmp_path):
 
 
 WRONG = """
+int pause(void);
 long composcope_lanes(void) { return LANES; }
 long composcope_winograd_scratch(const long* shape) { return 1; }
 void composcope_winograd_forward() {}
@@ -119,7 +133,7 @@ void composcope_winograd_backward() { BACKWARD; }
         (2, "", "it has 2 lanes"),
         (8, "", "winograd kernels give wrong numbers"),
         (8, "__builtin_trap()", "ended with -"),
-        (8, "for (;;) {}", "timed out"),
+        (8, "for (;;) pause()", "timed out"),
     ],
     ids=["lanes", "numbers", "crash", "hang"],
 )
@@ -187,9 +201,9 @@ def test_only_the_users_own_regular_files_are_loaded(tmp_path, monkeypatch):
 
 
 @needs_kernels
-def test_folder_cannot_be_made(tmp_path):
+def test_folder_cannot_be_made(tmp_path, warned_once):
     (tmp_path / "file").write_text("")
-    warned_once(start(tmp_path / "file"), "Not a directory")
+    warned_once("Not a directory", cache=tmp_path / "file")
 
 
 def test_folder_others_may_write_to_is_refused(tmp_path, monkeypatch):

@@ -44,8 +44,8 @@ def checked(program: Path, compiler: str, *flags: str, level: str = "-O1", emula
 @pytest.mark.parametrize(
     ("compiler", "lanes", "registers"),
     [
-        ("g++", 16, 32),  # as with AVX-512
-        ("g++", 8, 16),  # as with AVX2
+        pytest.param("g++", 16, 32, marks=pytest.mark.slow),  # as with AVX-512
+        pytest.param("g++", 8, 16, marks=pytest.mark.slow),  # as with AVX2
         ("g++", 4, 32),  # as with NEON
         pytest.param("g++", 16, 16, marks=pytest.mark.slow),
         pytest.param("clang++", 16, 32, marks=pytest.mark.slow),
@@ -61,13 +61,15 @@ def test_kernels_with_other_lanes_agree_with_float64(compiler, lanes, registers,
 
 
 @needs_kernels
+@pytest.mark.slow  # test_layers.py tests the same kernels through PyTorch
 def test_kernels_as_users_compile_them_agree_with_float64(tmp_path):
     (compiler, *words) = build.compiler()
     printed = checked(tmp_path / "check", compiler, *words, *build.target_flags(), level="-O3")
     assert printed.endswith(f": {cases(fastconv.status().lanes)} cases, 0 wrong")
 
 
-@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_kernels_compile_for_avx512(compiler, tmp_path):
     """Compiled as for a processor with AVX-512, which need not be this one: sixteen lanes, and all 32 registers."""
     target = "-march=skylake-avx512"
@@ -106,6 +108,7 @@ def test_kernels_on_arm_agree_with_float64(compiler, tmp_path):
 
 
 @needs_kernels
+@pytest.mark.slow
 def test_a_wrong_kernel_would_be_noticed(tmp_path):
     """The check itself: with a transform's constant changed it must fail."""
     for name in (*build.HEADERS, *build.SOURCES):

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 import tomli_w
-from composcope.pages import report as report_room
 
 import composcope as cs
+from composcope.pages import report as report_room
 from composcope.pages.runs import run_row, short_row
-
-COMMAND = "import sys; from composcope.cli import main; main(sys.argv[1:])"
+from processes import output_of
 
 
 def fill(store, spec, runs, diagnosed=False):
@@ -22,20 +21,9 @@ def fill(store, spec, runs, diagnosed=False):
     for seed in range(runs):
         copy = replace(spec, seed=seed)
         store.save(copy, trained, first.provenance)
-        store.save_measures(copy.run_id, "error", 2, first.error)
+        store.run_folder(copy.run_id).save_measures("error", 2, first.error)
         if diagnosis is not None:
-            store.save_diagnosis(copy.run_id, diagnosis)
-
-
-def output_of(*arguments):
-    """What a command prints, in a process of its own."""
-    command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-@pytest.fixture
-def unsynced(monkeypatch):
-    monkeypatch.setattr("composcope.files.os.fsync", lambda descriptor: None)
+            store.run_folder(copy.run_id).save_diagnosis(diagnosis)
 
 
 def test_listing_and_showing_need_no_pytorch(tiny_spec, store, folder):
@@ -68,7 +56,7 @@ def test_a_report_says_the_same_of_a_run_in_short(tiny_spec, store):
     assert "composcope diagnose" in short.problem
 
 
-def test_a_report_embeds_some_diagnoses_and_lists_some_runs(tiny_spec, store, unsynced, tmp_path, monkeypatch):
+def test_a_report_embeds_some_diagnoses_and_lists_some_runs(tiny_spec, store, tmp_path, monkeypatch):
     from pages import made_up
 
     fill(store, tiny_spec, 6, diagnosed=True)
@@ -81,7 +69,7 @@ def test_a_report_embeds_some_diagnoses_and_lists_some_runs(tiny_spec, store, un
 
 
 @pytest.mark.slow
-def test_ten_thousand_runs(tiny_spec, store, folder, tmp_path, unsynced, monkeypatch):
+def test_ten_thousand_runs(tiny_spec, store, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     fill(store, tiny_spec, 10_000)
     frame = store.frame()
@@ -102,7 +90,7 @@ def test_ten_thousand_runs(tiny_spec, store, folder, tmp_path, unsynced, monkeyp
 
 
 @pytest.mark.slow
-def test_a_report_of_a_thousand_diagnosed_runs(tiny_spec, store, folder, tmp_path, unsynced, monkeypatch):
+def test_a_report_of_a_thousand_diagnosed_runs(tiny_spec, store, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     fill(store, tiny_spec, 1000, diagnosed=True)
     page = tmp_path / "report.html"

@@ -7,9 +7,9 @@ from itertools import permutations
 import pytest
 
 from composcope.errors import BadInput
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.pipeline import run
 from composcope.runs.run import Run
-from composcope.store.measure_files import DIAGNOSIS_VERSION
 from composcope.study.claim import UNDEFINED, Bounds, Claim, Excluded, Part
 from composcope.study.effects import combined, difference, of_runs
 from composcope.study.evidence import Evidence, RunCache

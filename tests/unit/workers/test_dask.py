@@ -15,18 +15,13 @@ import tomli_w
 
 import composcope as cs
 from composcope.workers.dask_cluster import connect
-from composcope.workers.resources import Resources
+from composcope.workers.limits import Resources
+from processes import COMMAND, same_everywhere
 
 pytest.importorskip("distributed")
 
-COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
 
-
-def contents(store, run_id):
-    """Everything that is the same wherever a run is done."""
-    return {name: data for name, data in store.files(run_id).items() if name not in ("provenance.json", "done.json")}
-
-
+@pytest.mark.usefixtures("quick_workers")
 def test_two_workers_one_killed_midway(tiny_spec, tmp_path):
     specs = [replace(tiny_spec, training=cs.Training(steps=400, batch=48), seed=seed) for seed in range(6)]
     alone, shared, gathered = (cs.Store(tmp_path / name) for name in ("alone", "shared", "gathered"))
@@ -56,7 +51,7 @@ def test_two_workers_one_killed_midway(tiny_spec, tmp_path):
             pass
     for store, done in ((shared, specs), (gathered, specs[:2])):
         for spec in done:
-            assert contents(store, spec.run_id) == contents(alone, spec.run_id)
+            assert same_everywhere(store, spec.run_id) == same_everywhere(alone, spec.run_id)
     assert not [process for process in multiprocessing.active_children() if "Worker" in process.name]
 
 
@@ -160,4 +155,4 @@ def test_scheduler_worker_or_driver_killed_at_twenty_random_instants(tiny_spec, 
     alone = cs.Store(tmp_path / "alone")
     for spec in specs:
         cs.run(spec, alone)
-        assert contents(store, spec.run_id) == contents(alone, spec.run_id)
+        assert same_everywhere(store, spec.run_id) == same_everywhere(alone, spec.run_id)

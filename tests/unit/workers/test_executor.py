@@ -13,16 +13,16 @@ import pytest
 import tomli_w
 
 import composcope as cs
-from processes import alive, wait_until
+from processes import COMMAND, alive, descendants, wait_until
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "sweep.toml"
-COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
 
 
 def weights_of(store, run_id):
     return (store.folder / run_id / "weights.safetensors").read_bytes()
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_sweep_on_two_workers(tmp_path):
     """The example, shrunk: all is done, one fails, the rest is skipped the second time, bytes are a single run's."""
     example = cs.Sweep.from_toml(EXAMPLE)
@@ -56,10 +56,11 @@ def test_without_kernels_no_worker_tries_to_compile_them(tiny_spec, store, tmp_p
     monkeypatch.setenv("COMPOSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("composcope.fastconv.state._loaded", None)
     specs = [replace(tiny_spec, decoder=cs.CNN(depth=1, width=16), seed=seed) for seed in (0, 1)]
-    assert not [outcome.failure for outcome in cs.run_all(specs, store, workers=2) if outcome.failure]
+    assert not [outcome.failure for outcome in cs.run_all(specs, store, workers=1) if outcome.failure]
     assert log.read_text().splitlines() in (["called"], [])  # [] on a processor without kernels
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_killed_workers_run_is_done_by_another(tiny_spec, store):
     specs = [replace(tiny_spec, training=cs.Training(steps=1500, batch=48), seed=seed) for seed in (0, 1)]
     killed = []
@@ -87,13 +88,6 @@ def test_nothing_to_do_starts_no_worker(specs, tiny_spec, store):
     assert set(multiprocessing.active_children()) <= before
 
 
-def children_of(pid):
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds worker processes in /proc")
 def test_a_killed_sweep_leaves_no_worker_and_is_finished_by_the_same_command(tiny_toml, tmp_path):
@@ -105,7 +99,7 @@ def test_a_killed_sweep_leaves_no_worker_and_is_finished_by_the_same_command(tin
 
     parent = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     assert wait_until(lambda: any(store.has(run_id) for run_id in store.run_ids()), 200)
-    workers = children_of(parent.pid)
+    workers = descendants(parent.pid)
     parent.kill()
     parent.wait()
     assert len(workers) >= 2

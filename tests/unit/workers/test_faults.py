@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,7 @@ import tomli_w
 
 import composcope as cs
 from composcope.runs.plugins import load_plugin
-from processes import alive, wait_until
-
-COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
+from processes import COMMAND, alive, descendants, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds worker processes in /proc")
 
@@ -51,7 +48,7 @@ def plugin(tmp_path):
     return path
 
 
-@pytest.mark.usefixtures("no_new_kinds")
+@pytest.mark.usefixtures("no_new_kinds", "quick_workers")
 def test_runs_whose_worker_always_dies_or_hangs_fail_and_all_others_finish(tiny_spec, store, plugin):
     bad = load_plugin(plugin)
     dies, hangs = (replace(tiny_spec, decoder=bad.BadDecoder(1, 8, how=how)) for how in ("dies", "hangs"))
@@ -63,15 +60,6 @@ def test_runs_whose_worker_always_dies_or_hangs_fail_and_all_others_finish(tiny_
     assert "hung" in failures[hangs.run_id]
     assert [store.failed(spec.run_id) for spec in (dies, hangs)] == [True, True]
     assert all(store.record(spec.run_id, verify=True).status == "done" for spec in good)
-
-
-def descendants(pid):
-    try:
-        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]  # by thread
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    children = [int(child) for text in lists for child in text.split()]
-    return [*children, *(below for child in children for below in descendants(child))]
 
 
 def workers_of(pid):

@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.diagnosis.layers import LayerDiagnosis, geometry_of
-from composcope.diagnosis.truth import true_geometry
+from composcope.diagnosis.layers import LayerDiagnosis, geometry_of, true_geometry
 from composcope.errors import BadInput
 from composcope.measures.geometry import grid_metric
 from composcope.measures.probes import linear_probes

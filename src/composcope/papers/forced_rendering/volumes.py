@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from composcope.diagnosis.layers import Geometry, LayerDiagnosis
-from composcope.diagnosis.truth import true_geometry
+from composcope.diagnosis.layers import Geometry, LayerDiagnosis, true_geometry
 from composcope.measures.geometry import FLOOR
 from composcope.measures.grid import grid_sizes, on_grid
 from composcope.papers.forced_rendering.base import heldout_map

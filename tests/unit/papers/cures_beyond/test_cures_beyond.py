@@ -12,7 +12,7 @@ from composcope.papers.cures_beyond.data_need.plan import Amount, every_amount
 from composcope.papers.cures_beyond.drawing import draw_cells, draw_factors
 from composcope.papers.cures_beyond.numbers import Outcome, Outcomes, outcomes
 from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS
-from composcope.runs.run import Run
+from composcope.runs.run import InMemory, Run
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
 
@@ -63,7 +63,7 @@ def test_a_claim_needs_only_cells_of_the_plan():
 
 def told(spec, fully):
     """A run whose verdict and error are known."""
-    run = Run(spec, provenance={"seconds": 2.0, **({"cpu_seconds": 1.0} if spec.seed == 10 else {})})
+    run = Run(spec, InMemory(cs.Trained({}, [], 2.0, cpu_seconds=1.0 if spec.seed == 10 else None), {}))
     shares = {"composer": fully, "blank": 1 - fully}
     kind = "composes" if fully > 0.5 else "has not learned"
     verdict = {"kind": kind, "shares": shares, "seen_shares": shares, "factors": {"x": fully, "y": 1.0}}

@@ -1,6 +1,5 @@
 """Runs of the tiny preset, trained when a test first asks for them."""
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -16,13 +15,9 @@ Gather = Callable[[Callable[[Preset], Plan]], Evidence]
 
 
 @pytest.fixture(scope="session")
-def gather(tmp_path_factory: pytest.TempPathFactory) -> Gather:
-    """`gather(plan)`: the evidence for a plan at the tiny preset, all of its runs trained.
-
-    The processes of a parallel test run share the store.
-    """
-    base = tmp_path_factory.getbasetemp()
-    cache = RunCache(Store((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny runs"))
+def gather(tiny_runs: Store) -> Gather:
+    """`gather(plan)`: the evidence for a plan at the tiny preset, all of its runs trained."""
+    cache = RunCache(tiny_runs)
 
     def gathered(plan: Callable[[Preset], Plan]) -> Evidence:
         for spec in specs_of(plan(TINY)).values():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from composcope.diagnosis.truth import true_geometry
+from composcope.diagnosis.layers import true_geometry
 from composcope.holdouts import Nothing
 from composcope.papers.forced_rendering import controls, gates
 from composcope.papers.forced_rendering.base import base_spec, sizes_of

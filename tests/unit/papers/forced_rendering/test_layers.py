@@ -9,7 +9,7 @@ import torch
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from composcope.diagnosis.truth import true_geometry
+from composcope.diagnosis.layers import true_geometry
 from composcope.papers.forced_rendering import layers, volumes
 from composcope.papers.forced_rendering.base import base_spec
 from composcope.papers.forced_rendering.drawing_layers import LABELS, SCALE, draw_one_code, draw_profiles, draw_volumes

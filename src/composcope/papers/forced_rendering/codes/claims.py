@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from statistics import fmean
 
-from composcope.diagnosis.truth import additive_cross
+from composcope.diagnosis.superposition import additive_cross
 from composcope.measures.complexity import Complexity, pixel_complexity
 from composcope.measures.error import LEARNED
 from composcope.papers.forced_rendering.base import CODES, sizes_of

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from composcope.diagnosis.errors import mean_over
-from composcope.diagnosis.truth import true_geometry
+from composcope.diagnosis.layers import true_geometry
 from composcope.holdouts import Holdout
 from composcope.measures.geometry import volume_summary
 from composcope.measures.grid import on_grid

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.diagnosis.truth import additive_cross
+from composcope.diagnosis.superposition import additive_cross
 from composcope.factors import absent
 from composcope.measures.error import shape_correlation
 from composcope.papers.forced_rendering.base import spread_rows
