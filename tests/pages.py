@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import composcope as cs
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.base import TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.runs.pipeline import run
 from composcope.study import drawing

@@ -44,12 +44,11 @@ from .runs.spec import LeakedImages, NotComposition, Spec
 from .runs.sweep import Sweep
 from .sampling import Draws, Everything, Sampling, Stripes
 from .store.store import Store
-from .study.claim import Claim, Part
-from .study.effects import difference, of_runs
+from .study.claim import Claim, Part, difference, of_runs
 from .study.evidence import Evidence
 from .study.ledger import Ledger
 from .study.panel import Panel
-from .study.preset import Preset
+from .study.plan import Preset
 from .study.reproduce import Reproduction, reproduce
 from .study.study import Headline, RunClass, Study, register_study, studies
 from .tasks.base import Task

@@ -117,8 +117,8 @@ def reproduce(
     """
     from composcope.pages.report import write_report
     from composcope.store.store import Store
-    from composcope.study.numbers_file import no_runs_yet
-    from composcope.study.redrawing import redraw_figures
+    from composcope.study.numbers import no_runs_yet
+    from composcope.study.panel import redraw_figures
     from composcope.study.reproduce import reproduce as reproduce_study
     from composcope.study.request import make_request
     from composcope.study.study import find_study
@@ -133,7 +133,10 @@ def reproduce(
     if claim and redraw:
         raise BadInput("--claim trains runs and --redraw only draws: name the figures to draw again")
     if redraw:
-        panels = redraw_figures(find_study(study), out, figures or [], style, join or [], _print_kept)
+        known = find_study(study)
+        if style:
+            known.check_style(style)
+        panels = redraw_figures(known.select(figures or []), out, style, join or [])
         print(f"{counted(len(panels), 'figure')}: {out / 'figures'}")
         return
     check_engine(dask, gather, resource)
@@ -302,12 +305,8 @@ def _time_range(cost: "FigureCost") -> str:
     return f"{first} to {last}" if cost.search_seconds else first
 
 
-def _print_kept(figure: str, other: Path) -> None:
-    print(f"figure {figure}: its numbers cannot be joined; those in {str(other)!r} are left out")
-
-
 def _seeds(text: str | None) -> int | range | None:
-    from composcope.study.preset import read_seeds
+    from composcope.study.plan import read_seeds
 
     return None if text is None else read_seeds(text)
 

@@ -305,5 +305,4 @@ def forecast_run(store: Store, run_id: str, on_progress: OnProgress = lambda don
 
 def stored_forecast(store: Store, run_id: str) -> Mapping[str, Any] | None:
     """The numbers that were stored with a run, None if there are none of this version."""
-    folder = store.run_folder(run_id)
-    return folder.measures({NAME: FORECAST_VERSION}).get(NAME) if folder.has_measures(NAME) else None
+    return store.run_folder(run_id).measures({NAME: FORECAST_VERSION}).get(NAME)

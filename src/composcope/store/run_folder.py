@@ -190,23 +190,25 @@ class RunFolder:
         return is_regular(f"{self.path}/measures/{name}.json")
 
     def measures(self, versions: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
-        """All sets of measures by name; with `versions`, only those that are up to date.
+        """All sets of measures by name; with `versions`, those that it names and that are of the version it gives.
 
         A diagnosis of an earlier version counts as none.
         """
         measures = {}
-        for path in sorted((self.path / "measures").glob("*.json")):
-            if path.name.startswith("."):
-                continue  # half-written
-            if path.stem == DIAGNOSIS:
-                body = self._diagnosis_body()
-                if body is not None and (versions is None or versions.get(DIAGNOSIS) == DIAGNOSIS_VERSION):
-                    measures[DIAGNOSIS] = _unpacked(path, body, None).numbers()
+        for name in sorted(self._measured() if versions is None else self._measured() & versions.keys()):
+            if name == DIAGNOSIS:
+                numbers = self._diagnosis_body()
+                if numbers is not None:
+                    measures[name] = _unpacked(self._measure(name), numbers, None).numbers()
                 continue
-            body = _checked_body(path)
-            if versions is None or versions.get(path.stem) == body["version"]:
-                measures[path.stem] = body["values"]
+            body = _checked_body(self._measure(name))
+            if versions is None or versions[name] == body["version"]:
+                measures[name] = body["values"]
         return measures
+
+    def _measured(self) -> set[str]:
+        """The names of the sets of measures; names that begin with a dot are of files that are half-written."""
+        return {path.stem for path in (self.path / "measures").glob("*.json") if not path.name.startswith(".")}
 
     def save_measures(self, name: str, version: int, values: Mapping[str, Any], **more: str) -> None:
         """Add a set of measures to a finished run, or replace it; a set that a later version measured is not replaced.

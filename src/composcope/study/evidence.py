@@ -1,13 +1,13 @@
 """What figures and claims are made from: stored runs by key, and nothing else."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from composcope.errors import Damaged
 from composcope.runs.run import Run
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
-from composcope.study.plan import Key, Plan
-from composcope.study.preset import Preset
+from composcope.study.numbers import Numbers, Row
+from composcope.study.plan import Key, Plan, Preset, label_of
 
 
 class Evidence(Mapping[Key, Sequence[Run]]):
@@ -39,6 +39,33 @@ class Evidence(Mapping[Key, Sequence[Run]]):
     def first(self, key: Key) -> Run:
         """The run of the smallest seed."""
         return self.runs[key][0]
+
+    def numbers(
+        self,
+        name: str,
+        of_run: Callable[[Run], Row],
+        of_first: Callable[[Run], Row] | None = None,
+        common: Row | None = None,
+    ) -> Numbers:
+        """What a figure shows: one row per run, with the label of its key under `name`, its seed, and its numbers.
+
+        - `of_run`: the numbers of one run by name. `of_first`: what is shown of the first run of each key alone, such
+          as images. `common`: what depends on no run.
+        """
+        labels = {key: label_of(key) for key in self.runs}
+        return Numbers(
+            rows=[
+                {name: labels[key], "seed": run.spec.seed, **of_run(run)}
+                for key, runs in self.runs.items()
+                for run in runs
+            ],
+            first={labels[key]: of_first(runs[0]) for key, runs in self.runs.items() if runs and of_first is not None},
+            common=common or {},
+        )
+
+    def seeds(self) -> dict[str, tuple[int, ...]]:
+        """The seeds of every key's runs, by its label."""
+        return {label_of(key): tuple(run.spec.seed for run in runs) for key, runs in self.runs.items()}
 
     def without_damaged(self) -> "Evidence":
         """The same without the seeds that have a run with damaged files, which count as failed."""

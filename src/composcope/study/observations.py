@@ -64,8 +64,8 @@ class Observations:
         """The distinct processors that the values come from, each with the kernels, versions and commits used there."""
         pairs: dict[tuple[str | None, ...], list[tuple[str, str]]] = {}
         for observation in self.observations:
-            known = dict(observation.provenance)
-            pairs.setdefault(tuple(map(known.get, MACHINE)), []).extend(observation.provenance)
+            own = dict(observation.provenance)
+            pairs.setdefault(tuple(map(own.get, MACHINE)), []).extend(observation.provenance)
         texts = (", ".join(f"{name} {value}" for name, value in _joined_provenance(own)) for own in pairs.values())
         return tuple(sorted(text for text in texts if text))
 
@@ -162,32 +162,30 @@ def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
 def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
     """The part's value for every seed; seeds of which a run failed or is damaged are excluded."""
     values: Mapping[int, Value] = {}
-    if part.effect is None:
-        return values
     try:
-        values = part.effect(evidence)
+        values = part.values(evidence)
     except RunFailed:  # a damaged run
         evidence = evidence.without_damaged()
         with suppress(RunFailed):  # something else; the table of runs says what
-            values = part.effect(evidence)
-    if part.exact:
+            values = part.values(evidence)
+    if part.exact or part.effect is None:
         return values
     return {**{seed: Excluded(reason) for seed, reason in evidence.failed.items()}, **values}
 
 
 def _registered(claim: Claim, provenance: Mapping[str, Any]) -> bool:
     """Whether the run was trained when the claim already had its present form."""
-    known = provenance.get("registration")
-    return isinstance(known, Mapping) and known.get(str(claim.number)) == claim.registration
+    hashes = provenance.get("registration")
+    return isinstance(hashes, Mapping) and hashes.get(str(claim.number)) == claim.registration
 
 
 def _provenance(runs: Iterable[Run]) -> tuple[tuple[str, str], ...]:
     """The distinct values of what the effect may depend on, over the seed's runs."""
     pairs = []
     for run in runs:
-        known = {**run.provenance, "diagnosis": _diagnosis_version(run)}
+        provenance = {**run.provenance, "diagnosis": _diagnosis_version(run)}
         for name in PROVENANCE:
-            value = known.get(name)
+            value = provenance.get(name)
             pairs += [(name, str(key)) for key in (value if isinstance(value, Mapping) else [value]) if key is not None]
     return _joined_provenance(pairs)
 

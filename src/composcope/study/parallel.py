@@ -14,8 +14,7 @@ from composcope.study.claim import Claim
 from composcope.study.evidence import RunCache
 from composcope.study.observations import Observation, observe
 from composcope.study.panel import Panel, RenderedPanel, render
-from composcope.study.plan import specs_of
-from composcope.study.preset import Preset
+from composcope.study.plan import Preset, specs_of
 from composcope.study.request import Request
 from composcope.study.study import find_study, studies
 from composcope.workers.jobs import load_plugins

@@ -1,7 +1,5 @@
 """A study from start to end: train what its figures need, draw them, judge its claims."""
 
-import csv
-import io
 import itertools
 import json
 import os
@@ -20,10 +18,9 @@ from composcope.study.claim import Claim
 from composcope.study.judging import judge
 from composcope.study.ledger import Ledger
 from composcope.study.observations import Observations, to_data
-from composcope.study.panel import RenderedPanel
+from composcope.study.panel import RenderedPanel, write_figure
 from composcope.study.parallel import draw_and_observe
-from composcope.study.plan import specs_of
-from composcope.study.preset import Preset
+from composcope.study.plan import Preset, specs_of
 from composcope.study.request import Request, Work, left_to_do, make_request, remaining_work, search_groups
 from composcope.study.study import Study, find_study
 from composcope.workers.costs import estimated_costs, missing, workload
@@ -256,23 +253,6 @@ def judge_observations(
     return Ledger(study.name, preset, observed.settings, tuple(judgements), observed.machines())
 
 
-def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
-    """Write a figure as PNG and PDF and its table as CSV; if there is no figure, remove an older one."""
-    files = {
-        out / "figures" / f"figure_{panel.name}.png": panel.png,
-        out / "figures" / f"figure_{panel.name}.pdf": panel.pdf,
-        out / "tables" / f"figure_{panel.name}.csv": _csv(panel.rows),
-        out / "numbers" / f"figure_{panel.name}.npz": panel.numbers,
-    }
-    for path, content in files.items():
-        if panel.missing:
-            path.unlink(missing_ok=True)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, content)
-    return [] if panel.missing else list(files)
-
-
 def write_ledger(ledger: Ledger, observed: Observations, out: Path) -> Path:
     """Write claims.json, claims.md to read, and evidence.json, from which they can be made again without any run."""
     out.mkdir(parents=True, exist_ok=True)
@@ -285,11 +265,3 @@ def write_ledger(ledger: Ledger, observed: Observations, out: Path) -> Path:
 
 def _json(data: Mapping[str, Any]) -> bytes:
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()

@@ -8,8 +8,7 @@ from composcope.runs.spec import Spec
 from composcope.store.store import Store
 from composcope.study.claim import Claim
 from composcope.study.panel import Panel
-from composcope.study.plan import Plan, specs_of, varied
-from composcope.study.preset import Preset
+from composcope.study.plan import Plan, Preset, specs_of, varied
 from composcope.study.study import Study
 from composcope.workers.costs import missing
 
@@ -112,9 +111,9 @@ def remaining_work(request: Request, store: Store) -> Work:
         by_figure[panel.name] = set(now)
         if panel.diagnosed:
             diagnosed |= {run_id for run_id, spec in now.items() if spec.decoder.draws}
-        if panel.most_runs is not None and any(missing(spec, store) for spec in now.values()):
+        if panel.search is not None and any(missing(spec, store) for spec in now.values()):
             at_hand = {run_id for run_id in specs_of(plan) if store.has(run_id)} | now.keys()
-            later[panel.name] = max(panel.most_runs(request.preset) - len(at_hand), 0)
+            later[panel.name] = max(panel.search.max_runs(request.preset) - len(at_hand), 0)
     todo = {run_id: spec for run_id, spec in needed.items() if missing(spec, store, diagnosed)}
     return Work(runs, todo, diagnosed, by_figure, later)
 
@@ -126,7 +125,7 @@ def search_groups(request: Request) -> dict[str, str]:
         if panel.search is not None:
             for key, specs in request.plan(panel).items():
                 for spec in specs:
-                    groups.setdefault(spec.run_id, panel.search(key, spec))
+                    groups.setdefault(spec.run_id, panel.search.name(key, spec))
     return groups
 
 

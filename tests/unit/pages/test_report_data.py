@@ -12,7 +12,7 @@ from composcope.pages.answer import OTHER, answer, class_label, explored, who_co
 from composcope.pages.explorer import opened
 from composcope.pages.report import command, missing_specs, part_view, write_report
 from composcope.pages.runs import RunRow, run_row
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.base import TINY
 from composcope.papers.forced_rendering.study import STUDY
 from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.pipeline import run
