@@ -24,20 +24,22 @@ from composcope.user_cache import cache_folder, is_private, remove_unused
 
 logger = logging.getLogger("composcope.fastconv")
 
-SOURCES = ("winograd.cpp", "narrow.cpp")
+SOURCES = ("winograd.cpp", "winograd8.cpp", "narrow.cpp", "parts.cpp", "step.cpp")
 HEADERS = (
     "blocks.h",
     "layer.h",
     "planes.h",
     "prefetch.h",
     "product.h",
+    "step.h",
     "threads.h",
     "tiles.h",
     "vectors.h",
     "weights.h",
 )
-# Clang would not fuse all multiplications and additions by itself; GCC does.
-FLAGS = ("-O3", "-std=c++17", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
+# Clang would not fuse all multiplications and additions by itself; GCC does. Where square roots need not report errors
+# in errno, they are vectorised.
+FLAGS = ("-O3", "-std=c++17", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared", "-pthread")
 TIMEOUT = 300  # seconds
 TRIAL_TIMEOUT = 60
 
@@ -201,11 +203,17 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Tell ctypes the kernels' arguments."""
     pointer, shape = ctypes.c_void_p, ctypes.POINTER(ctypes.c_long)
     library.composcope_lanes.restype = ctypes.c_long
-    for name in ("winograd", "narrow"):
+    for name in ("winograd", "winograd8", "narrow"):
+        if name == "winograd8" and library.composcope_lanes() != 16:
+            continue
         scratch = getattr(library, f"composcope_{name}_scratch")
         scratch.argtypes, scratch.restype = [shape], ctypes.c_long
         forward = getattr(library, f"composcope_{name}_forward")
         forward.argtypes, forward.restype = [shape, *[pointer] * 3, ctypes.c_int, *[pointer] * 2], None
         backward = getattr(library, f"composcope_{name}_backward")
         backward.argtypes, backward.restype = [shape, *[pointer] * 8], None
+    library.composcope_embedding_scratch.argtypes = [shape]
+    library.composcope_embedding_scratch.restype = ctypes.c_long
+    library.composcope_step.argtypes = [pointer, pointer, ctypes.c_long, ctypes.c_double, ctypes.c_long, pointer]
+    library.composcope_step.restype = None
     return library
