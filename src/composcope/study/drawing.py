@@ -1,6 +1,7 @@
 """The look that all figures share, and how they are saved: the same numbers give the same bytes."""
 
 import io
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -75,9 +76,10 @@ def _settle(part: Figure | SubFigure) -> None:
 
 
 def stamp(page: Figure, text: str) -> None:
-    """Add a small line under the figure that says what it was made from; the figure grows by that line."""
+    """Add small text under the figure that says what it was made from; the figure grows by its lines."""
     width, height = page.get_size_inches()
-    line = 0.2
+    lines = textwrap.wrap(text, int(width / 0.046))  # inches of a character of this size, on average
+    line = 0.2 + 0.1 * (len(lines) - 1)
     page.set_size_inches(width, height + line)
     layout, kept = page.get_layout_engine(), height / (height + line)
     if layout is not None:
@@ -86,7 +88,7 @@ def stamp(page: Figure, text: str) -> None:
         for axes in page.axes:
             left, bottom, across, up = axes.get_position(original=True).bounds
             axes.set_position((left, 1 - kept + bottom * kept, across, up * kept))
-    page.text(0.99, 0.03 / (height + line), text, ha="right", va="bottom", fontsize=6, color="#666666")
+    page.text(0.99, 0.03 / (height + line), "\n".join(lines), ha="right", va="bottom", fontsize=6, color="#666666")
 
 
 def show_image(axes: Axes, image: Tensor, low: float = 0.0, high: float = 1.0) -> None:

@@ -296,5 +296,6 @@ def draw_dots(axes: Any, at: float, values: Sequence[float], colour: str, width:
         return
     mean = sum(values) / len(values)
     axes.plot([at - width, at + width], [mean, mean], color=colour, linewidth=2)
-    spread = [at + 0.45 * width * (i - (len(values) - 1) / 2) for i in range(len(values))]
+    step = min(0.45, 1.8 / max(len(values) - 1, 1)) * width  # many dots stay beside their neighbours
+    spread = [at + step * (i - (len(values) - 1) / 2) for i in range(len(values))]
     axes.plot(spread, values, "o", color=colour, markersize=3.5, markeredgecolor="white", markeredgewidth=0.4)
