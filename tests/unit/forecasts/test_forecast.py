@@ -147,6 +147,13 @@ def test_text_page_and_chart(cured):
     assert [label.get_text() for label in axes.get_yticklabels()] == ["Gaussian kernel", "log-linear (used)", "true"]
 
 
+def test_pictures_in_a_notebook_have_the_origin_at_the_lower_left(cured, monkeypatch):
+    rows = {}
+    monkeypatch.setattr("composcope.forecasts.summary.images", lambda name, row: str(rows.setdefault(name, row).shape))
+    cured._repr_html_()
+    assert np.array_equal(rows["true"], cured.prediction.diagnosis.samples.truth.flip(-2))
+
+
 def test_it_is_stored_beside_the_run(tmp_path, tiny_spec):
     store = cs.Store(tmp_path)
     run_id = cs.run(tiny_spec, store).run_id
