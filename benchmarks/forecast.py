@@ -88,7 +88,7 @@ def stored_runs(store: cs.Store, worlds: bool = False) -> Iterable[dict[str, Any
     for record in store.records():
         if record.status != "done":
             continue
-        run = cs.Run(store.spec(record.run_id), store)
+        run = store[record.run_id]
         if not run.draws or not run.split.mask.any() or len(run.spec.task.factors) < 2:
             continue
         if worlds and (reasons_to_abstain(run.spec, fit=1.0) or _shown_twice(run.spec)):

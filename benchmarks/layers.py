@@ -40,7 +40,7 @@ class Cell:
 
     def forced(self) -> AbstractContextManager[object]:
         """Within, the kernel runs even if the rule does not choose it; the choosing itself is not left out."""
-        kernel = candidate(self.layer, self.k)
+        kernel = candidate(self.layer, self.c, self.k, fastconv.status().lanes)
         return nullcontext() if self.chosen else patch.object(functional, "best_kernel", lambda *sizes: kernel)
 
     def sides(self, inputs: Inputs, gy: Tensor) -> dict[str, Callable[[], list[Tensor]]]:

@@ -53,9 +53,9 @@ def fill(folder: Path, runs: int, diagnosed: bool) -> cs.Store:
     for seed in range(runs):
         copy = replace(spec, seed=seed).run_id
         store.save(replace(spec, seed=seed), trained, first.provenance)
-        store.save_measures(copy, "error", 2, first.error)
+        store.run_folder(copy).save_measures("error", 2, first.error)
         if diagnosis is not None:
-            store.save_diagnosis(copy, diagnosis)
+            store.run_folder(copy).save_diagnosis(diagnosis)
     return store
 
 

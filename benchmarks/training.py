@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 import composcope as cs
 from composcope import fastconv
-from composcope.papers.forced_rendering.lowrank.plan import lowrank_spec
-from composcope.papers.forced_rendering.presets import QUICK
-from composcope.papers.forced_rendering.rotation.plan import gap
+from composcope.papers.forced_rendering.base import QUICK
+from composcope.papers.forced_rendering.lowrank.figures import lowrank_spec
+from composcope.papers.forced_rendering.rotation.figures import gap
 from composcope.runs.run import build
 from composcope.runs.spec import training_latents
 

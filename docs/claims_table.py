@@ -36,6 +36,8 @@ def table(quick: Claims, paper: Claims) -> str:
 def _deciding(claim: Mapping[str, Any], size: str) -> str:
     """The effect of the first inequality with the claim's outcome; others are in the ledgers."""
     part = next((part for part in claim["primary"] if part["holds"] is claim["holds"]), claim["primary"][0])
+    if claim["outcome"] == "not run":
+        return ""
     if part["effect"] is None:
         return f"{part['measure']}: {_span(part['censored'].values())} over seeds, {size}"
     interval = "" if part["low"] is None else f" ({part['low']:.2g} to {part['high']:.2g})"

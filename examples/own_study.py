@@ -3,7 +3,7 @@
 composcope reproduce --study stripes-for-mlps --plugin examples/own_study.py
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import composcope as cs
 
@@ -26,38 +26,26 @@ def plan(preset):
     return {key: tuple(replace(base, sampling=s, seed=seed) for seed in seeds) for key, s in samplings.items()}
 
 
-@dataclass(frozen=True)
-class Errors:
-    """What the figure shows: held-out error as a share of a blank image's error, one value per seed."""
-
-    shares: dict[str, list[float]]
-
-    def table(self):
-        return [
-            {"trained on": key, "seed": i, "share": s} for key, row in self.shares.items() for i, s in enumerate(row)
-        ]
-
-
 def share(run):
     """Held-out MSE over the MSE of a blank image."""
     return run.error["heldout_mse"] / run.error["blank_mse"]
 
 
-def numbers(evidence) -> Errors:
-    return Errors({key: [share(run) for run in runs] for key, runs in evidence.items()})
+def numbers(evidence):
+    """What the figure shows: one row per run, which is also its table."""
+    return evidence.numbers("trained on", lambda run: {"share": share(run)})
 
 
-def draw(errors):
+def draw(numbers):
+    """The figure, from the numbers alone: a dot per run."""
     from composcope.study.drawing import COLUMN, figure
 
-    picture = figure(COLUMN, 2.0)
-    axes = picture.subplots()
-    for position, (key, shares) in enumerate(errors.shares.items()):
-        axes.plot([position] * len(shares), shares, "o", label=key)
+    page = figure(COLUMN, 2.0)
+    axes = page.subplots()
+    axes.plot(numbers.column("trained on"), numbers.column("share"), "o")
     axes.axhline(1, color="black", linestyle=":")
-    axes.set_xticks(range(len(errors.shares)), errors.shares)
     axes.set_ylabel("held-out MSE / blank MSE")
-    return picture
+    return page
 
 
 STUDY = cs.Study(
@@ -85,7 +73,7 @@ STUDY = cs.Study(
     ),
     headline=cs.Headline(
         question="Do stripes help an MLP compose?",
-        lead="An MLP draws bumps at (x, y). The middle of the plane is withheld.",
+        lead="An MLP draws bumps at (x, y). The middle of the plane is held out.",
         classes=(
             cs.RunClass("bumps alone", lambda spec: spec["sampling"]["kind"] == "everything", "untreated"),
             cs.RunClass("stripes and bumps", lambda spec: spec["sampling"]["kind"] == "stripes", "treated"),

@@ -151,7 +151,7 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes are forked from one process, which imports torch once."""
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["composcope.workers.jobs", "composcope.study.crew", "distributed"])
+    server.set_forkserver_preload(["composcope.workers.jobs", "composcope.study.parallel", "distributed"])
     monkeypatch.setattr("multiprocessing.get_context", lambda method=None: server)
 
 

@@ -12,7 +12,7 @@ from torch.nn.functional import conv2d, pad
 
 import composcope as cs
 from composcope.diagnosis.points import grid_split
-from composcope.diagnosis.truth import additive_cross
+from composcope.diagnosis.superposition import additive_cross
 from composcope.factors import latent_grid
 from composcope.measures.grid import grid_index
 from composcope.verdict import Verdict, classify

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import composcope as cs
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.base import TINY
 from composcope.papers.forced_rendering.study import STUDY
-from composcope.runs.diagnose_runs import measure_run
 from composcope.runs.pipeline import run
 from composcope.study import drawing
 from composcope.study.judging import Judgement, PartJudgement
@@ -30,7 +29,7 @@ def filled(store):
     for spec in (SEEN, STRIPES, TURNED, UNDIAGNOSED, BROKEN, DAMAGED):
         run(spec, store)
     for spec in (SEEN, STRIPES, TURNED, BROKEN):
-        measure_run(store, spec.run_id)
+        store[spec.run_id].measure()
     (store.folder / BROKEN.run_id / "measures" / "diagnosis.npz").write_bytes(b"torn")
     (store.folder / DAMAGED.run_id / "spec.json").write_text("{")
     store.save_failure(FAILED, f"loss is not finite {HOSTILE}", {})

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import composcope as cs
+from composcope.workers.local_pool import LocalPool
 
 COMMAND = [sys.executable, "-c", "from composcope.cli import main; main()"]
 
@@ -51,20 +53,21 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 def train_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a thread of this process do the runs; a process would first import torch."""
 
-    class Threads(ThreadPoolExecutor):
+    class Threads(LocalPool):
         def __init__(self, workers: int, slots: int) -> None:
-            super().__init__(1)
-            self.slots = slots
+            super().__init__(1, slots)
+            self.threads = ThreadPoolExecutor(1)
 
-        def steps(self) -> list[float]:
-            return [0.0] * self.slots
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+            return self.threads.submit(fn, *args, **kwargs)
 
-        def forget(self, slot: int) -> None:
-            pass
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            self.threads.shutdown(wait, cancel_futures=cancel_futures)
 
     monkeypatch.setattr("composcope.workers.executor.LocalPool", Threads)
 
 
 def same_everywhere(store: cs.Store, run_id: str) -> dict[str, bytes]:
     """The files of a run that are the same wherever it is done."""
-    return {name: data for name, data in store.files(run_id).items() if name not in ("provenance.json", "done.json")}
+    files = store.run_folder(run_id).files()
+    return {name: data for name, data in files.items() if name not in ("provenance.json", "done.json")}

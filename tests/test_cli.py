@@ -3,6 +3,7 @@
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tomli_w
@@ -103,7 +104,7 @@ def test_fields_can_be_set(settings, changed, composcope, tiny_toml, folder):
     result = composcope("run", tiny_toml, "--store", folder, *(part for s in settings for part in ("--set", s)))
     assert result.code == 0, result.err
     (run_id,) = cs.Store(folder).run_ids()
-    assert changed(cs.Store(folder).spec(run_id))
+    assert changed(cs.Store(folder).run_folder(run_id).spec())
 
 
 def test_list_and_show(composcope, tiny_toml, folder, tiny_spec):
@@ -345,3 +346,13 @@ def test_withholding_a_whole_factor_value_is_a_warning(composcope, tiny_toml, fo
     )
     (run_id,) = cs.Store(folder).run_ids()
     assert "extrapolation, not composition" in composcope("show", run_id, "--store", folder).out
+
+
+def test_only_interrupts_are_not_reported_while_a_command_ends(monkeypatch):
+    from composcope.cli import interrupt
+
+    reported = []
+    monkeypatch.setattr("sys.__unraisablehook__", lambda unraisable: reported.append(unraisable.exc_type))
+    for exc_type in (KeyboardInterrupt, ValueError):
+        interrupt._ignore_interrupts(SimpleNamespace(exc_type=exc_type))
+    assert reported == [ValueError]

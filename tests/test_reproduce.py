@@ -10,22 +10,23 @@ import pytest
 
 import composcope as cs
 from composcope.errors import BadInput
-from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
+from composcope.papers.forced_rendering.base import PAPER, QUICK, TINY
 from composcope.papers.forced_rendering.study import STUDY
-from composcope.study.crew import draw_and_observe
 from composcope.study.drawing import STYLE
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.joining import can_join, join_files
 from composcope.study.judging import judge
-from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
+from composcope.study.numbers import pack_numbers, unpack_numbers
 from composcope.study.observations import Observations, observe, read_evidence
-from composcope.study.panel import count_seeds, describe, render
+from composcope.study.panel import numbers_of, render
+from composcope.study.parallel import draw_and_observe
 from composcope.study.plan import label_of, specs_of, varied
 from composcope.study.request import make_request, remaining_work
+from composcope.workers.local_pool import LocalPool
 from processes import train_in_threads
 
 CATALOGUE = {panel.name: panel for panel in STUDY.panels}
-JOINABLE = {name: panel for name, panel in CATALOGUE.items() if can_join(panel)}
+# The others show the first seed alone, or also kinds of run that have one seed.
+SEVERAL_SEEDS = [name for name in CATALOGUE if name not in ("1a", "3a", "4a", "5", "controls", "cures")]
 CLAIMS = STUDY.claims
 ALONE = ("--preset", "tiny", "--workers", "1")  # to start another process takes longer than what it would do here
 
@@ -44,13 +45,13 @@ def reproduced(tmp_path_factory, composcope_once, tiny_runs):
         result = composcope_once("reproduce", *ALONE, "--store", store.folder, "--out", out)
     assert result.code == 0, result.err
     for run_id in store.run_ids():
-        tiny_runs.add(run_id, store.files(run_id))
+        tiny_runs.add(run_id, store.run_folder(run_id).files())
     return result, store, out
 
 
 def draw_quickly(monkeypatch):
     """In this process, since others take longer to start, and with fonts that are quick to embed."""
-    monkeypatch.setattr("composcope.study.crew.FEWEST_FOR_PROCESSES", 10**6)
+    monkeypatch.setattr("composcope.study.parallel.MIN_FOR_PROCESSES", 10**6)
     monkeypatch.setitem(STYLE, "pdf.fonttype", 3)
 
 
@@ -166,7 +167,7 @@ def test_evidence_of_two_machines_is_written_as_one_ledger(reproduced, composcop
 def test_runs_carry_what_was_claimed_when_they_were_trained(reproduced):
     _, store, out = reproduced
     run_id = CATALOGUE["1b"].plan(TINY)["bump"][0].run_id
-    assert store.provenance(run_id)["registration"] == STUDY.registration
+    assert store.run_folder(run_id).provenance()["registration"] == STUDY.registration
     assert all(observation.registered for observation in read_evidence([out / "evidence.json"]).observations)
 
 
@@ -186,9 +187,7 @@ def test_figures_are_drawn_again_from_their_numbers(reproduced, composcope_once,
 def machine(panel, evidence, keep):
     """The file of numbers of a machine that has those runs of which `keep(key, run)` is true, as it is read again."""
     kept = Evidence(TINY, {key: [run for run in runs if keep(key, run)] for key, runs in evidence.items()})
-    lacking = tuple(label_of(key) for key, runs in kept.items() if panel.partial and not runs)
-    file = NumbersFile(panel.numbers(kept), describe(kept), count_seeds(map(len, kept.values())), lacking)
-    return unpack_numbers(pack_numbers(file), panel.numbers)
+    return unpack_numbers(pack_numbers(numbers_of(panel, kept)))
 
 
 def gathered(name, store):
@@ -199,44 +198,44 @@ def same(one, other):
     return pack_numbers(one) == pack_numbers(other)
 
 
-@pytest.mark.parametrize("name", JOINABLE)
+@pytest.mark.parametrize("name", SEVERAL_SEEDS)
 def test_seeds_of_two_machines_give_the_figure_of_one(name, reproduced):
     _, store, out = reproduced
     panel, evidence = CATALOGUE[name], gathered(name, store)
-    whole = unpack_numbers((out / "numbers" / f"figure_{name}.npz").read_bytes(), panel.numbers)
+    whole = unpack_numbers((out / "numbers" / f"figure_{name}.npz").read_bytes())
     a, b = (machine(panel, evidence, lambda key, run, seed=seed: run.spec.seed == seed) for seed in (0, 1))
-    assert same(join_files(panel, a, b), whole)
-    assert same(join_files(panel, b, a), whole)
-    assert same(join_files(panel, join_files(panel, a, b), b), whole)
+    assert same(a.joined(b), whole)
+    assert same(b.joined(a), whole)
+    assert same(a.joined(b).joined(b), whole)
     assert not same(a, whole)
 
 
-@pytest.mark.parametrize("name", [name for name, panel in JOINABLE.items() if panel.partial])
+@pytest.mark.parametrize("name", [name for name, panel in CATALOGUE.items() if panel.partial])
 def test_kinds_of_run_of_two_machines_give_the_figure_of_one(name, reproduced):
     _, store, out = reproduced
     panel, evidence = CATALOGUE[name], gathered(name, store)
     keys = list(evidence)
     if len(keys) == 1:
         return  # nothing to divide
-    whole = unpack_numbers((out / "numbers" / f"figure_{name}.npz").read_bytes(), panel.numbers)
+    whole = unpack_numbers((out / "numbers" / f"figure_{name}.npz").read_bytes())
 
     def half(odd):
         return machine(panel, evidence, lambda key, run: key in panel.essential or keys.index(key) % 2 == odd)
 
     a, b = half(0), half(1)
     assert a.lacking == tuple(map(label_of, keys[1::2]))
-    assert same(join_files(panel, a, b), whole)
-    assert same(join_files(panel, b, a), whole)
+    assert same(a.joined(b), whole)
+    assert same(b.joined(a), whole)
 
 
 def test_where_two_machines_have_a_seed_the_first_counts(reproduced):
     _, store, _ = reproduced
     panel = CATALOGUE["2a"]
     mine = machine(panel, gathered("2a", store), lambda key, run: True)
-    networks = [replace(n, trained={name: c + 1 for name, c in n.trained.items()}) for n in mine.numbers.networks]
-    theirs = replace(mine, numbers=replace(mine.numbers, networks=tuple(networks)))
-    assert same(join_files(panel, mine, theirs), mine)
-    assert same(join_files(panel, theirs, mine), theirs)
+    measure = "probe R2, in sample"
+    theirs = replace(mine, rows=[{**row, measure: row[measure] + 1} for row in mine.rows])
+    assert same(mine.joined(theirs), mine)
+    assert same(theirs.joined(mine), theirs)
 
 
 def test_what_cannot_be_joined_is_refused(reproduced):
@@ -244,10 +243,7 @@ def test_what_cannot_be_joined_is_refused(reproduced):
     panel = CATALOGUE["2a"]
     file = machine(panel, gathered("2a", store), lambda key, run: True)
     with pytest.raises(BadInput, match=r"numbers of 'preset tiny: 8 x 8' cannot be joined with those of 'preset quick"):
-        join_files(panel, file, replace(file, about="preset quick: 16 x 16"))
-    older = tuple(replace(network, seeds=()) for network in file.numbers.networks)
-    with pytest.raises(BadInput, match="an older composcope"):
-        join_files(panel, file, replace(file, numbers=replace(file.numbers, networks=older)))
+        file.joined(replace(file, about="preset quick: 16 x 16"))
 
 
 def test_a_figure_is_drawn_from_what_there_is_and_says_what_is_not(reproduced, composcope_once, tmp_path):
@@ -264,8 +260,8 @@ def test_a_figure_is_drawn_from_what_there_is_and_says_what_is_not(reproduced, c
     lacking = "; ".join(map(label_of, rest))
     assert f"figure 2d: drawn from what there is; no runs yet: {lacking}" in result.out
     content = (tmp_path / "out" / "numbers" / "figure_2d.npz").read_bytes()
-    file = unpack_numbers(content, CATALOGUE["2d"].numbers)
-    assert [network.label for network in file.numbers.networks] == [first.label_in_group]
+    file = unpack_numbers(content)
+    assert file.kinds == [first.label]
     assert file.caption().endswith(f"; no runs yet: {lacking}")
 
 
@@ -306,8 +302,7 @@ def test_numbers_of_two_folders_are_joined(reproduced, composcope_once, tmp_path
             path.write_bytes(pack_numbers(file))
     result = composcope_once("reproduce", "--redraw", "--out", tmp_path / "0", "--join", tmp_path / "1")
     assert result.code == 0, result.err
-    assert "figure 3a: its numbers cannot be joined" in result.out
-    for name in ("2d", "3d"):
+    for name in names:
         assert (tmp_path / "0" / "tables" / f"figure_{name}.csv").read_bytes() == (
             out / "tables" / f"figure_{name}.csv"
         ).read_bytes()
@@ -360,9 +355,11 @@ def test_several_processes_give_the_same_figures_and_claims(reproduced, monkeypa
     _, store, out = reproduced
     monkeypatch.setitem(STYLE, "pdf.fonttype", 42)
     request = make_request(STUDY, ["1e", "9"], "tiny")
-    alone, _ = draw_and_observe(request, store, workers=1)
-    monkeypatch.setattr("composcope.study.crew.FEWEST_FOR_PROCESSES", 1)
-    panels, observations = draw_and_observe(request, store, workers=2)
+    with LocalPool(1) as pool:
+        alone, _ = draw_and_observe(request, store, pool)
+    monkeypatch.setattr("composcope.study.parallel.MIN_FOR_PROCESSES", 1)
+    with LocalPool(2) as pool:
+        panels, observations = draw_and_observe(request, store, pool)
     assert panels == alone
     assert [panel.name for panel in panels] == ["1e", "9"]
     for panel in panels:
@@ -389,7 +386,7 @@ def test_one_figure_trains_only_what_it_needs_of_the_seeds_that_are_named(folder
         "reproduce", "3d", *ALONE, "--seeds", "15-16", "--store", folder, "--out", folder.parent / "out"
     )
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     assert sorted(run.seed for run in runs) == [15] * 4 + [16] * 4
     assert {path.name for path in (folder.parent / "out" / "figures").iterdir()} == {"figure_3d.png", "figure_3d.pdf"}
 
@@ -399,7 +396,7 @@ def test_a_figure_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent)
     result = composcope(*arguments, "--set", "penalties=[]", "--set", "task.sigma=2")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     assert len(runs) == 1  # without their penalties the four are the same run
     assert runs[0].task.sigma == 2
 
@@ -409,7 +406,7 @@ def test_one_penalty_can_be_varied(folder, composcope):
     arguments = ("reproduce", "3d", *ALONE, "--seeds", "1", "--store", folder, "--out", folder.parent / "o")
     result = composcope(*arguments, "--set", "penalties.variance.weight=0.5")
     assert result.code == 0
-    runs = [cs.Store(folder).spec(run_id) for run_id in cs.Store(folder).run_ids()]
+    runs = [cs.Store(folder).run_folder(run_id).spec() for run_id in cs.Store(folder).run_ids()]
     weights = sorted(tuple((penalty.kind, penalty.weight) for penalty in run.penalties) for run in runs)
     assert weights == [(), (("entropy", 0.1),), (("entropy", 0.1), ("variance", 0.5)), (("variance", 0.5),)]
     ledger = json.loads((folder.parent / "o" / "claims.json").read_text())

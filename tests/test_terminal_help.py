@@ -16,7 +16,7 @@ from rich.console import Console
 import composcope as cs
 from composcope import terminal
 from composcope.cli import app
-from composcope.cli.groups import ORDER
+from composcope.cli.app import ORDER
 
 COMMANDS = typer.main.get_command(app).commands
 

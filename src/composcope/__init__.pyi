@@ -42,17 +42,16 @@ from .penalties.embeddings import Entropy, Variance
 from .penalties.interaction import Interaction
 from .readers import Readers, train_readers
 from .runs.pipeline import run
-from .runs.run import Result, Run
+from .runs.run import Run
 from .runs.spec import LeakedImages, NotComposition, Spec
 from .runs.sweep import Sweep
 from .sampling import Draws, Everything, Sampling, Stripes
 from .store.store import Store
-from .study.claim import Claim, Part
-from .study.effects import difference, of_runs
+from .study.claim import Claim, Part, difference, of_runs
 from .study.evidence import Evidence
 from .study.ledger import Ledger
 from .study.panel import Panel
-from .study.preset import Preset
+from .study.plan import Preset
 from .study.reproduce import Reproduction, reproduce
 from .study.study import Headline, RunClass, Study, register_study, studies
 from .tasks.base import Task
@@ -64,7 +63,7 @@ from .tasks.sprites import SpriteTask
 from .tasks.table import TableTask
 from .training import Trained, Training, train
 from .workers.executor import run_all
-from .workers.resources import Resources
+from .workers.limits import Resources
 
 __all__ = [
     "CNN",
@@ -128,7 +127,6 @@ __all__ = [
     "Readers",
     "Reproduction",
     "Resources",
-    "Result",
     "RotationTask",
     "Run",
     "RunClass",

@@ -137,11 +137,11 @@ def register(kind: str) -> Callable[[type[C]], type[C]]:
             raise TypeError(
                 f"{cls.__name__} must derive from a role (Task, Holdout, Encoding, Decoder, Sampling, Penalty)"
             )
-        known = cls.role.kinds.get(kind)
+        other = cls.role.kinds.get(kind)
         # The same class again is allowed: a notebook cell is rerun, or a plugin file is loaded a second time.
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(
-                f"a {cls.role.__name__.lower()} named {kind!r} is already registered: {known.__qualname__}"
+                f"a {cls.role.__name__.lower()} named {kind!r} is already registered: {other.__qualname__}"
             )
         cls.kind = kind
         value: type[C] = dataclass(frozen=True, config=CONFIG)(cls)  # type: ignore[assignment]
@@ -230,10 +230,10 @@ def _adapter(kind: Any) -> Any:
 def check_keys(data: Mapping[str, Any], cls: type[Any]) -> None:
     """Raise ValueError for a key that is not a field of the class, suggesting the closest field."""
     any_class: Any = cls
-    known = _field_names(any_class)
+    names = _field_names(any_class)
     for key in data:
-        if key not in known:
-            raise ValueError(f"unknown key {key!r}{nearest(key, known)}; allowed: {', '.join(known) or 'none'}")
+        if key not in names:
+            raise ValueError(f"unknown key {key!r}{nearest(key, names)}; allowed: {', '.join(names) or 'none'}")
 
 
 @cache
@@ -241,7 +241,7 @@ def _field_names(cls: Any) -> list[str]:
     return [field.name for field in fields(cls)]
 
 
-def nearest(word: object, known: Iterable[str]) -> str:
+def nearest(word: object, words: Iterable[str]) -> str:
     """', did you mean ...?' if a known word is similar, else an empty string."""
-    close = difflib.get_close_matches(str(word), list(known), n=1)
+    close = difflib.get_close_matches(str(word), list(words), n=1)
     return f", did you mean {close[0]!r}?" if close else ""

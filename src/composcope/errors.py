@@ -29,6 +29,14 @@ class StoreUnwritable(BadInput, DiskFull):
     """The same, found before anything was trained."""
 
 
+class Damaged(RunFailed):
+    """A stored file is missing, unreadable or not the one that was written."""
+
+
+class TooNew(Damaged):
+    """A stored file has a format that a later version writes; it is neither read nor replaced."""
+
+
 def explain(error: ValidationError) -> str:
     """One line per problem: `decoder.depth = 0: input should be greater than or equal to 1`."""
     lines = []

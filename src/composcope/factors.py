@@ -74,10 +74,10 @@ class Factor:
     def _number_names(cls, data: Any) -> Any:
         """Values that are names become numbers, and the factor categorical."""
         if isinstance(data, ArgsKwargs):
-            given = {**dict(zip(("name", "values", "kind", "period", "names"), data.args, strict=False))}
-            if len(data.args) > 5 or given.keys() & (data.kwargs or {}).keys():
+            fields = {**dict(zip(("name", "values", "kind", "period", "names"), data.args, strict=False))}
+            if len(data.args) > 5 or fields.keys() & (data.kwargs or {}).keys():
                 return data
-            data = {**given, **(data.kwargs or {})}
+            data = {**fields, **(data.kwargs or {})}
         values = data.get("values") if isinstance(data, dict) else None
         if not isinstance(values, str) and isinstance(values, Iterable):
             values = tuple(values)
@@ -164,6 +164,11 @@ class Factor:
     def __repr__(self) -> str:
         kind = "" if self.kind == "continuous" else f", {self.kind}"
         return f'Factor("{self.name}", {self.describe()}{kind})'
+
+
+def named(name: str, values: Sequence[str]) -> Factor:
+    """A categorical factor whose values have names."""
+    return Factor(name, tuple(map(float, range(len(values)))), "categorical", names=tuple(values))
 
 
 def latent_grid(factors: Sequence[Factor]) -> Latents:

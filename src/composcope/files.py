@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 
 # More than any file of a store or table that fits into memory.
-MOST_BYTES = 2**32
+MAX_BYTES = 2**32
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -75,8 +75,8 @@ def make_folder(folder: Path, parents: bool = False) -> None:
             raise
 
 
-def read_regular(path: Path, most: int = MOST_BYTES, folders: int = 0) -> bytes:
-    """The contents of a regular file of at most `most` bytes; OSError says what it is instead.
+def read_regular(path: Path, limit: int = MAX_BYTES, folders: int = 0) -> bytes:
+    """The contents of a regular file of at most `limit` bytes; OSError says what it is instead.
 
     Links, devices and pipes are refused, since reading one may block forever or show another file.
 
@@ -100,8 +100,8 @@ def read_regular(path: Path, most: int = MOST_BYTES, folders: int = 0) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        if status.st_size > most:
-            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes; {most} are allowed")
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes; {limit} are allowed")
         return file.read(status.st_size)
 
 

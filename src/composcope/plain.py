@@ -64,13 +64,13 @@ def to_plain(value: Any, arrays: Arrays, inline: Sequence[str] = (), path: str =
     return value
 
 
-def from_plain(kind: Any, data: Any, arrays: Arrays, path: str = "") -> Any:
+def from_plain(kind: Any, data: Any, arrays: Arrays) -> Any:
     """The value of this type that `to_plain` turned into `data` and `arrays`.
 
     A field that the data lack (since it was added later) takes its default. A tensor that `arrays` lack is made on the
     "meta" device: it has its type and shape but no contents.
     """
-    return _reader(kind)(data, arrays, path)
+    return _reader(kind)(data, arrays, "")
 
 
 Reader = Callable[[Any, Arrays, str], Any]
@@ -143,18 +143,18 @@ def _dataclass_reader(kind: type) -> Reader:
     ]
 
     def read(data: Any, arrays: Arrays, path: str) -> Any:
-        known = {}
+        parts = {}
         for name, reader, leaf, _ in fields:
             part = data.get(name, MISSING)
             if leaf and type(part) in SIMPLE:  # as most are
-                known[name] = part
+                parts[name] = part
             elif part is not MISSING or f"{path}/{name}" in arrays:
-                known[name] = reader(part, arrays, f"{path}/{name}")
-        if len(known) < len(fields):  # the constructor supplies defaults, and derives the fields that it derives
-            return kind(**{name: known[name] for name, *_, init in fields if init and name in known})
+                parts[name] = reader(part, arrays, f"{path}/{name}")
+        if len(parts) < len(fields):  # the constructor supplies defaults, and derives the fields that it derives
+            return kind(**{name: parts[name] for name, *_, init in fields if init and name in parts})
         # Otherwise they are restored as they were: to derive them again would need tensors that may have no contents.
         value: Any = object.__new__(kind)
-        for name, part in known.items():
+        for name, part in parts.items():
             object.__setattr__(value, name, part)
         return value
 

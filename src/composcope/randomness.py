@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 
 def derived_seed(seed: int, use: str) -> int:
@@ -23,3 +24,8 @@ def seeded(seed: int, use: str) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed(seed, use))
         yield
+
+
+def some_rows(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
+    """At most so many of the rows, drawn at random, in their order."""
+    return rows if len(rows) <= most else rows[torch.randperm(len(rows), generator=rng)[:most]].sort().values

@@ -54,14 +54,14 @@ class Draws(Sampling):
         return False
 
     def sample(self, task: Task, holdout: Holdout, rng: torch.Generator) -> Latents:
-        drawn = torch.empty(0, len(task.factors))
+        latents = torch.empty(0, len(task.factors))
         # Rejection sampling. The attempts are limited because a continuous task may leave a region of measure zero.
         for _ in range(1000):
             candidates = task.draw(max(self.n, 100), rng)
-            drawn = torch.cat([drawn, candidates[~holdout.contains(candidates, task.factors)]])
-            if len(drawn) >= self.n:
-                return drawn[: self.n]
-        raise BadInput(f"{holdout} leaves too little of {task}: {len(drawn)} of {self.n} draws succeeded")
+            latents = torch.cat([latents, candidates[~holdout.contains(candidates, task.factors)]])
+            if len(latents) >= self.n:
+                return latents[: self.n]
+        raise BadInput(f"{holdout} leaves too little of {task}: {len(latents)} of {self.n} draws succeeded")
 
     def count(self, task: Task, holdout: Holdout) -> int:
         return self.n

@@ -66,9 +66,9 @@ class _LogLines:
             return
         self.due = now + NEXT_LINES
         share = min(done / total, 1.0)
-        known = share >= FORESEEABLE
-        left = f", about {duration((now - self.start) * (1 - share) / share)} left" if known else ""
-        print(f"{self.title}: {share:.0%} done{left}", file=sys.stderr, flush=True)
+        foreseeable = share >= FORESEEABLE
+        rest = f", about {duration((now - self.start) * (1 - share) / share)} left" if foreseeable else ""
+        print(f"{self.title}: {share:.0%} done{rest}", file=sys.stderr, flush=True)
 
 
 def shown(text: object) -> str:

@@ -2,20 +2,19 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
 from pydantic import Field
 from pydantic.dataclasses import dataclass as validated
 from torch import Tensor, nn
-from torch.optim.adamw import adamw
 
 from composcope.components import CONFIG, Listed
 from composcope.errors import RunFailed
-from composcope.fastconv import prepare
+from composcope.fastconv import compiled_step, prepare
 from composcope.penalties import Batch, Penalty, TrainingData
 from composcope.randomness import generator, seeded
 
@@ -31,7 +30,7 @@ DIVERGED = 1e4
 
 # With the schedule "plateau", the rate is halved once the loss has not fallen by this share for more than so many
 # epochs, and not below the smallest rate.
-LEAST_FALL, PATIENCE, SMALLEST_RATE = 1e-4, 5, 1e-6
+MIN_FALL, PATIENCE, MIN_RATE = 1e-4, 5, 1e-6
 
 
 @validated(frozen=True, config=CONFIG)
@@ -127,7 +126,7 @@ def train(
 
     - `loss`: takes the place of the error set by `settings`, as `Decoder.loss` does.
     - `data`: what penalties may know; by default the inputs are codes of one factor, the targets images, and nothing
-      is withheld. It has one row per input.
+      is held out. It has one row per input.
     """
     if torch.device(device).type == "cpu":
         prepare(module)
@@ -136,62 +135,150 @@ def train(
     module.to(device).train()
     inputs, targets = inputs.to(device), targets.to(device)
     data = data or TrainingData(inputs, targets, inputs[:0], (inputs.shape[1:].numel(),), generator(seed, "penalties"))
-    codes, images, withheld = (part.to(device) for part in (data.codes, data.images, data.heldout_codes))
     ceiling = DIVERGED * max(targets.square().mean().item(), 1.0)
     total = settings.total_steps(len(inputs))
-    optimizer, rate = AdamW(module.parameters(), settings.weight_decay, settings.clip), _Rate(settings, total)
+    rate = _Rate(settings, total)
     trained, validated = _parts(settings, len(inputs), seed)
-    rng, curve, snapshots, step, epoch = generator(seed, "batches"), [], {}, 0, 0
-    loss_rng = generator(seed, "loss")
+    curve: list[dict[str, float]] = []
+    snapshots: dict[int, Weights] = {}
+    rng, step = generator(seed, "batches"), 0
     with seeded(seed, "training"):
-        known = replace(data, codes=codes, images=images, heldout_codes=withheld)
-        terms = [
-            penalty.start(replace(known, rng=generator(seed, f"penalty {index}")))
-            for index, penalty in enumerate(penalties)
-        ]
+        objective = _Objective(module, inputs, targets, settings.l1, loss, penalties, data, seed)
+        take_step = _Steps(objective, penalties, settings)
         while step < total:
-            epoch += 1
-            losses, added = torch.zeros((), device=device), torch.zeros((), device=device)
-            before = step
             order = trained[torch.randperm(len(trained), generator=rng)].to(device)
-            for batch in order.split(settings.batch)[: total - step]:
-                optimizer.zero_grad()
-                given, wanted, outputs = inputs.index_select(0, batch), targets.index_select(0, batch), None
-                if loss is None:
-                    outputs = module(given)
-                    error = _error(outputs, wanted, settings.l1)
-                else:
-                    error = loss(module, given, wanted, loss_rng)
-                extra = []
-                if terms:
-                    samples = Batch(codes.index_select(0, batch), images.index_select(0, batch), outputs)
-                    extra = [term(module, samples) for term in terms]
-                sum(extra, error).backward()
-                optimizer.step(rate.at(step))
-                losses += error.detach()
-                if extra:
-                    added += sum(term.detach() for term in extra)
+            batches = order.split(settings.batch)[: total - step]
+            losses, added = torch.zeros((), device=device), torch.zeros((), device=device)
+            for batch in batches:
+                error, penalty = take_step(batch, rate.at(step))
+                losses += error
+                added += penalty
                 step += 1
                 if step in settings.snapshots:
                     snapshots[step] = weights_of(module)
                 if on_step is not None:
                     on_step(step, module)
-            row = {"epoch": epoch, "step": step, "loss": losses.item() / (step - before)}
+                    take_step.check()
+            row = {"epoch": len(curve) + 1, "step": step, "loss": losses.item() / len(batches)}
             if penalties:
-                row["penalty"] = added.item() / (step - before)
+                row["penalty"] = added.item() / len(batches)
             if not row["loss"] < ceiling:
                 raise RunFailed(
-                    f"training diverged: loss {row['loss']:g} in epoch {epoch} (step {step}); try a lower lr"
+                    f"training diverged: loss {row['loss']:g} in epoch {row['epoch']} (step {step}); try a lower lr"
                 )
             if len(validated):
-                row["validation"] = _validation(module, inputs, targets, validated.to(device), settings, loss, loss_rng)
+                row["validation"] = objective.validation(validated.to(device))
             rate.end_epoch(row.get("validation", row["loss"]))
             curve.append(row)
             if on_epoch is not None:
                 on_epoch(row, module)
+                take_step.check()
     module.eval()
     weights = weights_of(module)
     return Trained(weights, curve, time.perf_counter() - start, snapshots, cpu_time() - cpu_start)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What one step minimizes: the error and the penalties."""
+
+    error: Tensor
+    penalties: Sequence[Tensor]
+
+    @property
+    def total(self) -> Tensor:
+        return sum(self.penalties, self.error)
+
+
+class _Objective:
+    """The loss of a step, from the rows of its samples."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: Tensor,
+        targets: Tensor,
+        l1: float,
+        loss: Loss | None,
+        penalties: Sequence[Penalty],
+        data: TrainingData,
+        seed: int,
+    ) -> None:
+        self.module, self.inputs, self.targets, self.l1, self.loss = module, inputs, targets, l1, loss
+        self.rng = generator(seed, "loss")
+        device = inputs.device
+        self.codes, self.images = data.codes.to(device), data.images.to(device)
+        heldout_codes = data.heldout_codes.to(device)
+        moved = replace(data, codes=self.codes, images=self.images, heldout_codes=heldout_codes)
+        self.penalties = [
+            penalty.start(replace(moved, rng=generator(seed, f"penalty {index}")))
+            for index, penalty in enumerate(penalties)
+        ]
+
+    def __call__(self, rows: Tensor) -> _Terms:
+        outputs, error = self._error(rows)
+        if not self.penalties:
+            return _Terms(error, ())
+        batch = Batch(self.codes.index_select(0, rows), self.images.index_select(0, rows), outputs)
+        return _Terms(error, [penalty(self.module, batch) for penalty in self.penalties])
+
+    def _error(self, rows: Tensor) -> tuple[Tensor | None, Tensor]:
+        """The module's outputs, None with a loss of its own, and the error without penalties."""
+        inputs, targets = self.inputs.index_select(0, rows), self.targets.index_select(0, rows)
+        if self.loss is not None:
+            return None, self.loss(self.module, inputs, targets, self.rng)
+        outputs = self.module(inputs)
+        if outputs.shape != targets.shape:
+            raise RunFailed(f"the module gives {tuple(outputs.shape)} where the targets are {tuple(targets.shape)}")
+        error = nn.functional.mse_loss(outputs, targets)
+        return outputs, error + self.l1 * nn.functional.l1_loss(outputs, targets) if self.l1 else error
+
+    @torch.no_grad()
+    def validation(self, rows: Tensor) -> float:
+        """The error of some samples in eval mode."""
+        self.module.eval()
+        _, error = self._error(rows)
+        self.module.train()
+        return error.item()
+
+
+class _Steps:
+    """Steps of AdamW: in compiled code where that does what autograd would, otherwise by autograd."""
+
+    def __init__(self, objective: _Objective, penalties: Sequence[Penalty], settings: Training) -> None:
+        self.objective, self.clip, self.taken = objective, settings.clip, 0
+        self.parameters = list(objective.module.parameters())
+        fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in self.parameters)
+        self.optimizer = torch.optim.AdamW(self.parameters, weight_decay=settings.weight_decay, fused=fused)
+        self.moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in self.parameters]
+        self.compiled = None
+        if objective.loss is None:
+            samples = objective.inputs, objective.targets
+            options = settings.batch, settings.l1, settings.clip, settings.weight_decay
+            self.compiled = compiled_step(objective.module, *samples, penalties, self.moments, *options)
+
+    def check(self) -> None:
+        """To be called after a callback: if it changed the module, autograd goes on where compiled steps ended."""
+        if self.compiled and not self.compiled.is_valid():
+            self.compiled = None
+            for parameter, (mean, square) in zip(self.parameters, self.moments, strict=True):
+                count = torch.tensor(float(self.taken))
+                self.optimizer.state[parameter] = {"step": count, "exp_avg": mean, "exp_avg_sq": square}
+
+    def __call__(self, rows: Tensor, rate: float) -> tuple[Tensor | float, Tensor | float]:
+        """One step; the error of these samples and the sum of their penalties, before the update."""
+        self.taken += 1
+        if self.compiled:
+            return self.compiled(rows, rate, self.taken)
+        self.optimizer.zero_grad()
+        terms = self.objective(rows)
+        terms.total.backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        return terms.error.detach(), sum((term.detach() for term in terms.penalties), 0.0)
 
 
 def _cpu_clock(device: str | torch.device) -> Callable[[], float]:
@@ -210,13 +297,6 @@ def weights_of(module: nn.Module) -> Weights:
     return {name: value.detach().cpu().clone().contiguous() for name, value in module.state_dict().items()}
 
 
-def _error(outputs: Tensor, targets: Tensor, l1: float) -> Tensor:
-    if outputs.shape != targets.shape:
-        raise RunFailed(f"the module gives {tuple(outputs.shape)} where the targets are {tuple(targets.shape)}")
-    error = nn.functional.mse_loss(outputs, targets)
-    return error + l1 * nn.functional.l1_loss(outputs, targets) if l1 else error
-
-
 def _parts(settings: Training, samples: int, seed: int) -> tuple[Tensor, Tensor]:
     """The samples that are trained on, and those that are not."""
     if not settings.validation:
@@ -224,24 +304,6 @@ def _parts(settings: Training, samples: int, seed: int) -> tuple[Tensor, Tensor]
     count = settings.validation_samples(samples)
     order = torch.randperm(samples, generator=generator(seed, "validation"))
     return order[count:], order[:count]
-
-
-@torch.no_grad()
-def _validation(
-    module: nn.Module,
-    inputs: Tensor,
-    targets: Tensor,
-    chosen: Tensor,
-    settings: Training,
-    loss: Loss | None,
-    rng: torch.Generator,
-) -> float:
-    """The loss of some samples in eval mode."""
-    module.eval()
-    given, wanted = inputs[chosen], targets[chosen]
-    error = _error(module(given), wanted, settings.l1) if loss is None else loss(module, given, wanted, rng)
-    module.train()
-    return error.item()
 
 
 class _Rate:
@@ -258,56 +320,9 @@ class _Rate:
 
     def end_epoch(self, loss: float) -> None:
         """Halve the rate of the schedule "plateau" if the loss has not fallen for long enough."""
-        if loss < self.lowest * (1 - LEAST_FALL):
+        if loss < self.lowest * (1 - MIN_FALL):
             self.lowest, self.waited = loss, 0
             return
         self.waited += 1
         if self.settings.schedule == "plateau" and self.waited > PATIENCE:
-            self.rate, self.waited = min(self.rate, max(self.rate / 2, SMALLEST_RATE)), 0
-
-
-class AdamW:
-    """`torch.optim.AdamW`'s update to the last bit, without its bookkeeping; first, gradients are clipped to a norm.
-
-    For a small network that bookkeeping (groups, hooks, profiling) takes several times as long as the update itself.
-    """
-
-    def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float, clip: float | None = None) -> None:
-        self.parameters: list[Tensor] = [parameter for parameter in parameters if parameter.requires_grad]
-        self.weight_decay, self.clip = weight_decay, clip
-        # One fused update instead of several small ones, where every parameter allows it; directly where all are alike.
-        self.fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in self.parameters)
-        alike = all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self.parameters)
-        self.direct = alike and hasattr(torch, "_fused_adamw_")
-        self.means = [torch.zeros_like(p) for p in self.parameters]
-        self.squares = [torch.zeros_like(p) for p in self.parameters]
-        self.updates = [0] * len(self.parameters)
-
-    def zero_grad(self) -> None:
-        for parameter in self.parameters:
-            parameter.grad = None
-
-    @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """Update every parameter that has a gradient."""
-        if self.clip is not None:
-            nn.utils.clip_grad_norm_(self.parameters, self.clip)
-        chosen = [index for index, parameter in enumerate(self.parameters) if parameter.grad is not None]
-        if not chosen:
-            return
-        parameters = [self.parameters[index] for index in chosen]
-        grads = [grad for parameter in parameters if (grad := parameter.grad) is not None]
-        means, squares = ([moments[index] for index in chosen] for moments in (self.means, self.squares))
-        updates = [self.updates[index] for index in chosen]
-        for index in chosen:
-            self.updates[index] += 1
-        settings: dict[str, Any] = {"lr": rate, "beta1": 0.9, "beta2": 0.999, "weight_decay": self.weight_decay}
-        settings |= {"eps": 1e-8, "amsgrad": False, "maximize": False}
-        if self.direct:
-            counts = {n: torch.tensor(n + 1, dtype=torch.float32) for n in set(updates)}
-            torch._fused_adamw_(parameters, grads, means, squares, [], [counts[n] for n in updates], **settings)
-            return
-        devices = [p.device if self.fused else None for p in parameters]
-        steps = [torch.tensor(float(n), device=device) for n, device in zip(updates, devices, strict=True)]
-        has_complex = any(parameter.is_complex() for parameter in parameters)
-        adamw(parameters, grads, means, squares, [], steps, fused=self.fused, has_complex=has_complex, **settings)
+            self.rate, self.waited = min(self.rate, max(self.rate / 2, MIN_RATE)), 0

@@ -8,6 +8,7 @@ import contextlib
 import os
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 UNUSED_DAYS = 90
@@ -23,6 +24,13 @@ def cache_folder(name: str) -> Path:
     if hasattr(os, "getuid") and not is_private(folder.stat()):
         raise PermissionError(f"{folder} is not private to this user")
     return folder
+
+
+def cache_folder_or_none(name: str) -> Path | None:
+    """The user's own cache folder of this name; None if there is none that only the user can write to."""
+    with contextlib.suppress(OSError):
+        return cache_folder(name)
+    return None
 
 
 def _caches() -> Path:
@@ -48,3 +56,14 @@ def remove_unused(folder: Path) -> None:
         for path in folder.iterdir():
             if path.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
                 path.unlink(missing_ok=True)
+
+
+@cache
+def package_code() -> str:
+    """The package's code as the file system sees it: what other code has made is not used."""
+    marks = []
+    for folder, _, names in os.walk(Path(__file__).parent):
+        for path in [f"{folder}/{name}" for name in names if name.endswith(".py")]:
+            status = os.stat(path)
+            marks.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(sorted(marks))

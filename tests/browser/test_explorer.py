@@ -10,7 +10,6 @@ from playwright.sync_api import expect
 import composcope as cs
 from composcope.pages.explorer import write_explorer
 from composcope.runs.pipeline import run
-from composcope.runs.run import Run
 from tiny import line, tiny
 
 HOSTILE = "</script><script>window.hacked = true</script>"
@@ -24,14 +23,14 @@ def runs(tmp_path_factory):
     store = cs.Store(tmp_path_factory.mktemp("explorer") / "runs")
     for spec in (first, stripes, corner):
         run(spec, store)
-    return [Run(spec, store) for spec in (first, stripes, corner)]
+    return [store[spec.run_id] for spec in (first, stripes, corner)]
 
 
 @pytest.fixture(scope="module")
 def written(runs, tmp_path_factory):
     """The page of these runs."""
     path = tmp_path_factory.mktemp("page") / "explore.html"
-    return write_explorer(runs[0].store, [each.spec.run_id for each in runs], path)
+    return write_explorer(cs.Store(runs[0].artifacts.path.parent), [each.spec.run_id for each in runs], path)
 
 
 @pytest.fixture
@@ -267,7 +266,7 @@ def test_one_factor_is_a_line(page, store, tmp_path):
     explorer.locator('[data-map="error"]').press("ArrowRight")
     settled(explorer)
     assert said(explorer, "where") == "angle 200"
-    compare(explorer, "outputs", Run(spec, store).draw()[10])
+    compare(explorer, "outputs", store[spec.run_id].draw()[10])
     assert explorer.locator('[data-axis="1"]').is_hidden()
 
 

@@ -14,7 +14,6 @@ from composcope.pages.diagnosis_page import write_diagnosis_page
 from composcope.pages.page import write_page
 from composcope.pages.report import report_text, write_report
 from composcope.pages.runs import run_row
-from composcope.runs.diagnose_runs import measure_run
 from composcope.runs.pipeline import run
 from pages import BROKEN, HOSTILE, MISSING, SEEN, STRIPES, TURNED, UNDIAGNOSED, claims, filled, made_up, tiny
 
@@ -149,7 +148,7 @@ def test_a_run_opens_to_its_diagnosis(report, runs):
     expect(part).to_contain_text(f"It {run_row(runs, SEEN.run_id).kind}")
     truth = pixels(part.locator('canvas[data-draw="samples"]').first)
     assert truth.shape[0] == truth.shape[1]
-    expected = runs.diagnosis(SEEN.run_id).samples.truth[0, 0].flip(0).numpy()
+    expected = runs.run_folder(SEEN.run_id).diagnosis().samples.truth[0, 0].flip(0).numpy()
     step = truth.shape[0] // 8
     assert np.abs(truth[::step, ::step, 0] / 255 - expected).max() < 0.01
     assert len(np.unique(pixels(part.locator('canvas[data-draw="error"]'))[..., :3].reshape(-1, 3), axis=0)) > 10
@@ -238,7 +237,7 @@ def test_two_hundred_runs_are_small_and_open_fast(page, tmp_path):
     store = cs.Store(tmp_path / "runs")
     spec = tiny(task=cs.BumpTask(28), holdout=cs.Square(6, 22), decoder=cs.MLP(depth=6, width=8))
     run(spec, store)
-    measure_run(store, spec.run_id)
+    store[spec.run_id].measure()
     one = run_row(store, spec.run_id)
     records = [replace(one.record, run_id=f"{number:016x}") for number in range(199)]
     rows = [one, *(replace(one, record=record, composition=False) for record in records)]
@@ -263,7 +262,7 @@ def test_hostile_names_do_nothing(page, tmp_path):
 
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_diagnosis_page(page, runs, tmp_path, screenshot, width):
-    found = runs.diagnosis(STRIPES.run_id)
+    found = runs.run_folder(STRIPES.run_id).diagnosis()
     path = write_diagnosis_page(found, tmp_path / "page.html", "One decoder", STRIPES)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(path.as_uri())

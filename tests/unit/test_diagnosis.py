@@ -11,7 +11,7 @@ import composcope as cs
 from composcope import fastconv
 from composcope.activations import Subject, code_tangents
 from composcope.diagnosis import Diagnosis, diagnose, load_diagnosis, save_diagnosis
-from composcope.diagnosis.truth import additive_cross
+from composcope.diagnosis.superposition import additive_cross
 from composcope.verdict import KINDS
 from known_decoders import oracle_images
 

@@ -71,6 +71,7 @@ def test_a_diagnosis(diagnosis):
     text = text_of(diagnosis._repr_html_())
     assert "Verdict: has not learned" in text
     assert "16 of 64 combinations" in text
+    assert re.search(r"factor is right.*\bx\b.*%.*\by\b.*%", text, re.S)
 
 
 def test_a_terminal_shows_one_line(diagnosis):

@@ -69,3 +69,9 @@ def test_unknown_column_is_named():
 def test_repr_is_short():
     assert repr(cs.Factor("x", range(28))) == 'Factor("x", 0..27)'
     assert repr(cs.Factor("digit", (1, 4), "categorical")) == 'Factor("digit", 1, 4, categorical)'
+
+
+def test_a_word_is_not_a_list_of_letters():
+    with pytest.raises(ValidationError, match="values"):
+        cs.Factor("x", "abc")
+    assert cs.Factor("x", list("abc")).names == ("a", "b", "c")

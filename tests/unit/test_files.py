@@ -47,3 +47,12 @@ def test_the_file_is_synced_before_the_rename_and_the_folder_after(tmp_path, mon
     monkeypatch.setattr(files.os, "replace", watched_replace)
     write_atomically(tmp_path / "file", b"contents")
     assert steps == ["file", "rename", "folder"]
+
+
+def test_only_a_file_that_no_link_leads_to_is_regular(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text("contents")
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    assert files.is_regular(tmp_path / "folder" / "file")
+    assert not files.is_regular(tmp_path / "link" / "file")
+    assert not files.is_regular(tmp_path / "folder")

@@ -156,3 +156,9 @@ def test_names_without_factors_are_refused_when_columns_are_ambiguous():
 def test_bounds_must_be_finite(bound):
     with pytest.raises(ValidationError, match="hi"):
         cs.Square(lo=2, hi=bound)
+
+
+def test_the_first_combination_of_the_grid_can_be_listed():
+    task = cs.BumpTask(4)
+    held_out = cs.Combinations([(0, 0), (0, 3)]).contains(task.grid(), task.factors)
+    assert task.grid()[held_out].tolist() == [[0, 0], [0, 3]]

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import composcope as cs
-from composcope.cli.sweeps import _warn_of_splits
 from composcope.holdouts import certify_training, find_leaks
+from composcope.runs.spec import warn_of_splits
 
 NAN = torch.nan
 SIZES = cs.SpriteTask(16, shapes=("square", "disc", "heart"), scales=(2, 3, 4, 5))
@@ -108,7 +108,7 @@ def test_a_sweep_warns_of_a_leak_once():
     base = spec(SIZES, LARGEST, cs.Stripes(bumps=4))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _warn_of_splits([base, replace(base, seed=1), replace(base, sampling=cs.Everything())])
+        warn_of_splits([base, replace(base, seed=1), replace(base, sampling=cs.Everything())])
     assert [warning.category for warning in caught] == [cs.LeakedImages]
 
 

@@ -82,8 +82,8 @@ def encoded(
         except ValueError as error:
             raise BadInput(str(error)) from None
         return codes, _layout(inputs, factors, encoding.code_sizes(factors))
-    made = encoding(latents.clone())
-    parts, form = _parts(made, factors, inputs)
+    codes_of = encoding(latents.clone())
+    parts, form = _parts(codes_of, factors, inputs)
     columns, arguments = [], []
     for name, part in parts.items():
         if not isinstance(part, Tensor) or part.ndim < 1 or len(part) != len(latents):
@@ -106,24 +106,24 @@ def flat_encoding(encoding: Encode, layout: Layout) -> Encode:
         return encoding
 
     def flat(latents: Tensor) -> Tensor:
-        made = encoding(latents)
-        parts = made.values() if isinstance(made, Mapping) else made if isinstance(made, tuple | list) else (made,)
+        codes = encoding(latents)
+        parts = codes.values() if isinstance(codes, Mapping) else codes if isinstance(codes, tuple | list) else (codes,)
         return torch.cat([part.reshape(len(latents), -1).to(latents.dtype) for part in parts], 1)
 
     return flat
 
 
-def _parts(made: Any, factors: Sequence[Factor], inputs: Inputs) -> tuple[dict[str, Any], Inputs]:
+def _parts(codes: Any, factors: Sequence[Factor], inputs: Inputs) -> tuple[dict[str, Any], Inputs]:
     """What an encoding function returned, by name, and the form in which the decoder gets it."""
-    if isinstance(made, Mapping):
-        return {str(name): part for name, part in made.items()}, "keywords" if inputs == "keywords" else "dict"
-    if isinstance(made, tuple | list):
+    if isinstance(codes, Mapping):
+        return {str(name): part for name, part in codes.items()}, "keywords" if inputs == "keywords" else "dict"
+    if isinstance(codes, tuple | list):
         names = [factor.name for factor in factors]
-        if len(made) != len(names):
-            names = [f"argument {number}" for number in range(1, len(made) + 1)]
+        if len(codes) != len(names):
+            names = [f"argument {number}" for number in range(1, len(codes) + 1)]
         form: Inputs = inputs if inputs in ("keywords", "dict") else "factors"
-        return dict(zip(names, made, strict=True)), form
-    return {"code": made}, "code"
+        return dict(zip(names, codes, strict=True)), form
+    return {"code": codes}, "code"
 
 
 def _layout(inputs: Inputs, factors: Sequence[Factor], sizes: Sequence[int]) -> Layout:

@@ -112,7 +112,7 @@ class Recorder(TorchFunctionMode):
         last.forms.append(out)
         last.value, last.copied = out.clone() if self.copies else out, self.copies
 
-    def ended(self, name: str, module: nn.Module, given: Any, out: Any, before: int) -> None:
+    def ended(self, name: str, module: nn.Module, inputs: Any, out: Any, before: int) -> None:
         """A submodule has ended; `before`: how many layers had been made when it began."""
         tensor = first_tensor(out)
         if tensor is None:
@@ -122,7 +122,7 @@ class Recorder(TorchFunctionMode):
         if last is not None and last.ends_as(tensor):
             if inside == 1:  # a wrapper around a single layer: the outer name is the one that users know
                 last.name, last.kind = name, _kind(module)
-        elif last is not None and inside == 0 and attaches(module) and last.has_been(first_tensor(given)):
+        elif last is not None and inside == 0 and attaches(module) and last.has_been(first_tensor(inputs)):
             self.touch(tensor)
         else:
             if name in self.last:
@@ -209,8 +209,8 @@ def hooked(module: nn.Module, recorder: Recorder) -> Iterator[None]:
             def begin(_: nn.Module, __: Any, began: list[int] = began) -> None:
                 began.append(len(recorder.made))
 
-            def end(part: nn.Module, given: Any, out: Any, name: str = name, began: list[int] = began) -> None:
-                recorder.ended(name, part, given, out, began.pop() if began else len(recorder.made))
+            def end(part: nn.Module, inputs: Any, out: Any, name: str = name, began: list[int] = began) -> None:
+                recorder.ended(name, part, inputs, out, began.pop() if began else len(recorder.made))
 
             stack.callback(part.register_forward_pre_hook(begin).remove)
             stack.callback(part.register_forward_hook(end).remove)
@@ -234,9 +234,9 @@ def record(
     with hooked(module, recorder):
         image = picked(module(codes.clone()), pick)  # a copy: the module may write into it
     kind = next((layer.kind for layer in recorder.made if layer.ends_as(image)), "")
-    made = [layer for layer in recorder.made if layer.forms and not layer.ends_as(image)]
+    layers = [layer for layer in recorder.made if layer.forms and not layer.ends_as(image)]
     values, kinds, calls = {"code": codes}, {"code": ""}, {"code": 1, "image": 1}
-    for layer in made:
+    for layer in layers:
         calls[layer.name] = calls.get(layer.name, 0) + 1
         name = layer.name if calls[layer.name] == 1 else f"{layer.name}#{calls[layer.name]}"
         values[name], kinds[name] = layer.value, layer.kind

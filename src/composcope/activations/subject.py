@@ -134,13 +134,13 @@ class Subject:
         group: list[Part] = []
         free = width
         for name, units in wanted.items():
-            left = len(units)
+            remaining = len(units)
             for some in units.split(width):
-                left -= len(some)
+                remaining -= len(some)
                 if len(some) > free:
                     yield group
                     group, free = [], width
-                group.append(Part(self.layers[name], some, torch.empty(points, len(some)), left == 0))
+                group.append(Part(self.layers[name], some, torch.empty(points, len(some)), remaining == 0))
                 free -= len(some)
         if group:
             yield group
@@ -150,10 +150,10 @@ class Subject:
         for chunk in codes.split(self._chunk(1)):
             values, _ = record(self.module, self._sent(chunk), self.pick, last=self.repeated)
             for part in group:
-                found = values[part.layer.name].detach().flatten(1)
+                output = values[part.layer.name].detach().flatten(1)
                 first, last = int(part.units[0]), int(part.units[-1]) + 1
                 adjacent = last - first == len(part.units)
-                chosen = found[:, first:last] if adjacent else found[:, part.units.to(found.device)]
+                chosen = output[:, first:last] if adjacent else output[:, part.units.to(output.device)]
                 part.values[done : done + len(chunk)] = chosen
             done += len(chunk)
 

@@ -1,4 +1,4 @@
-"""What the commands share: the program, common options, exit codes."""
+"""The program: how its commands are arranged, exit codes, errors in one line, and JSON."""
 
 import errno
 import json
@@ -7,15 +7,46 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from composcope.cli.groups import WELCOME, GroupedCommands
 from composcope.cli.interrupt import interruptible
 from composcope.errors import BadInput, ComposcopeError
 from composcope.terminal import shown
+
+START, REPRODUCE, TRAIN = "Start", "Reproduce a paper, or run a study", "Train"
+DIAGNOSE, LOOK = "Diagnose", "Look at results"
+ORDER = (START, REPRODUCE, TRAIN, DIAGNOSE, LOOK)
+
+WELCOME = """\
+composcope: does this generative decoder compose?
+
+Three things to do first:
+
+  composcope reproduce cures
+      Trains the paper's failing decoder and its cures, draws them side by side and writes out/report.html.
+
+  composcope init spec.toml
+      Writes a commented file that describes one run. Train it with: composcope run spec.toml
+
+  composcope diagnose your_file.py:your_function --spec task.toml
+      Tells whether your own PyTorch decoder composes, and why. Without one of your own: composcope diagnose RUN_ID
+
+All commands: composcope --help"""
+
+
+class GroupedCommands(TyperGroup):
+    """Commands in the order of their groups; within a group as they were registered."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=self._group_of)
+
+    def _group_of(self, name: str) -> int:
+        group = getattr(self.commands[name], "rich_help_panel", None)
+        return ORDER.index(group) if group in ORDER else len(ORDER)
+
 
 app = typer.Typer(
     cls=GroupedCommands,
@@ -27,21 +58,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-StoreOption = Annotated[Path, typer.Option("--store", help="Folder that holds the results.")]
-PluginOption = Annotated[
-    list[Path] | None,
-    typer.Option("--plugin", help="Python file with your own components; its code is run. May be repeated."),
-]
-WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; by default one per core.")]
-KernelsOption = Annotated[
-    Literal["auto", "torch"],
-    typer.Option(help="auto: compiled convolutions where they are faster; torch: PyTorch's."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for other programs instead of text.")]
-DEFAULT_STORE = Path("runs")
 INTERRUPTED = 130
 INTERRUPTED_TEXT = "interrupted; finished runs are stored, rerun the same command to resume"
-RUN_ID_LENGTH = 16
 
 
 def _version(wanted: bool) -> None:
@@ -115,22 +133,8 @@ def _show_warning(
     print(f"warning: {shown(message)}", file=sys.stderr)
 
 
-def complete_run_ids(context: typer.Context, incomplete: str) -> list[str]:
-    """Run ids that the shell offers on TAB, from the names of folders, since opening a store takes a second."""
-    folder = Path(context.params.get("store") or DEFAULT_STORE)
-    return sorted(path.name for path in folder.glob(f"{incomplete}*") if len(path.name) == RUN_ID_LENGTH)
-
-
 def print_json(data: Any) -> None:
     """Plain data as JSON; a number that is not finite becomes null."""
     from composcope.plain import to_plain
 
     print(json.dumps(to_plain(data, {}), indent=2, allow_nan=False))
-
-
-def load_plugins(paths: Sequence[Path] | None) -> None:
-    from composcope.runs.plugins import load_installed_plugins, load_plugin
-
-    load_installed_plugins()
-    for path in paths or []:
-        load_plugin(path)

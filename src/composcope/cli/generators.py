@@ -8,7 +8,7 @@ from composcope.diagnosis import Diagnosis
 from composcope.encodings import OneHot
 from composcope.errors import BadInput
 from composcope.holdouts import GivenHoldout, Orthotope
-from composcope.runs.diagnose_runs import made_by
+from composcope.runs.own_decoder import made_by
 from composcope.tasks.examples import Examples
 
 

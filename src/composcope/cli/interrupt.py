@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 # Ending workers takes two seconds at most; whatever hangs is left behind after this many.
-MOST_SECONDS = 8.0
+MAX_SECONDS = 8.0
 EXIT_CODE = 130
 
 
@@ -44,7 +44,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _requested.set()
     sys.unraisablehook = _ignore_interrupts
-    timer = threading.Timer(MOST_SECONDS, _leave)
+    timer = threading.Timer(MAX_SECONDS, _leave)
     timer.daemon = True
     timer.start()
     raise KeyboardInterrupt

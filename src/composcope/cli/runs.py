@@ -1,4 +1,4 @@
-"""Commands that train one run, list runs and show one: run, list, show."""
+"""Commands about runs: train one, list them, show one, compare several."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from composcope.cli.app import (
+from composcope.cli.app import LOOK, TRAIN, app, print_json
+from composcope.cli.options import (
     DEFAULT_STORE,
     JsonOption,
     KernelsOption,
     PluginOption,
     StoreOption,
-    app,
     complete_run_ids,
     load_plugins,
-    print_json,
 )
-from composcope.cli.groups import LOOK, TRAIN
+from composcope.errors import BadInput
 
 if TYPE_CHECKING:
     from composcope.store.store import Store
@@ -43,7 +42,6 @@ def run(
 ) -> None:
     """Train one run, or load it if the store has it, and print what was measured."""
     from composcope.fastconv import keep_memory
-    from composcope.runs.costs import total_steps
     from composcope.runs.pipeline import run as run_spec
     from composcope.runs.spec import Spec, read_toml
     from composcope.runs.sweep import with_settings
@@ -58,10 +56,9 @@ def run(
         result = run_spec(value, target)
     else:
         keep_memory()
-        steps = total_steps(value)
         with progress_bar("training") as advance:
             result = run_spec(
-                value, target, device, threads, kernels, on_step=lambda step, module: advance(step, steps)
+                value, target, device, threads, kernels, on_step=lambda step, module: advance(step, value.total_steps)
             )
     source = "loaded from" if stored else f"trained in {result.seconds:.1f} s, stored in"
     print(f"run {result.run_id}: {source} {store}")
@@ -109,7 +106,7 @@ def show(
     load_plugins(plugin)
     target = Store(store)
     full_id = target.find(run_id)
-    record, certificate = target.certified(full_id)
+    record = target.record(full_id, verify=True)
     if as_json:
         print_json(record)
         if record.status != "done":
@@ -119,14 +116,43 @@ def show(
     if record.status == "damaged":
         raise typer.Exit(1)
     print(f"\n{shown(tomli_w.dumps(dict(record.spec)))}")
-    print(f"split: {shown(certificate) or 'not known; is a --plugin missing?'}")
+    print(f"split: {shown(record.provenance.get('split', 'not known'))}")
     if record.status == "failed":
         raise typer.Exit(1)
     _print_images(target, full_id)
     _print_measures(record.measures)
-    losses = target.losses(full_id)
+    losses = target.run_folder(full_id).losses()
     print(f"loss: {losses[0]:.3g} in epoch 1, {losses[-1]:.3g} in epoch {len(losses)}")
     print("\n".join(shown(f"{name}: {value}") for name, value in record.provenance.items() if name != "split"))
+
+
+@app.command(rich_help_panel=LOOK, short_help="Print what differs between runs, in spec and in results.")
+def compare(
+    run_ids: Annotated[
+        list[str], typer.Argument(help="Two or more runs, by id or first digits.", autocompletion=complete_run_ids)
+    ],
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what differs between runs: the fields of their specs, their errors, and their verdicts if measured."""
+    from composcope.store.records import compare_records
+    from composcope.store.store import Store
+    from composcope.terminal import print_table
+
+    if len(run_ids) < 2:
+        raise BadInput(
+            f"compare needs at least two runs, not {len(run_ids)}; composcope list --store {store} lists them"
+        )
+    target = Store(store)
+    comparison = compare_records([target.record(target.find(prefix), verify=True) for prefix in run_ids])
+    if as_json:
+        print_json(comparison)
+        return
+    for title, rows in (("spec", comparison.settings), ("results", comparison.results)):
+        print(f"{title}:" if rows else f"{title}: no difference")
+        if rows:
+            print_table([{"": name, **values} for name, values in rows.items()])
+        print()
 
 
 def _print_images(store: "Store", run_id: str) -> None:
@@ -135,13 +161,10 @@ def _print_images(store: "Store", run_id: str) -> None:
 
     if not can_draw():
         return
-    from composcope.runs.display import shown_rows
-    from composcope.runs.run import load
-
-    run = load(store, run_id)
+    run = store[run_id]
     if not run.draws or not run.split.mask.any():
         return
-    rows = shown_rows(run, 4)
+    rows = run.sample_rows(4)
     print("held-out images: true above, drawn below")
     print_images([run.truth[rows].numpy(), run.draw()[rows].numpy()])
 
@@ -151,10 +174,10 @@ def _overview(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     names = dict.fromkeys(name for row in dict.fromkeys(map(tuple, rows)) for name in row)
     settings = [name for name in names if "." in name and not name.startswith(MEASURES)]
     varied = [name for name in settings if len({row.get(name) for row in rows}) > 1]
-    shown = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
+    selected = dict.fromkeys(["encoding.kind", "decoder.kind", *varied[:8], "seed"])
     verdict = [name for name in ("diagnosis.verdict.kind", "diagnosis.verdict.score", "forecast.kind") if name in names]
     times = ["seconds", *(["cpu_seconds"] if any(row.get("cpu_seconds") is not None for row in rows) else [])]
-    columns = ["run_id", "status", *shown, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, *times]
+    columns = ["run_id", "status", *selected, "error.seen_mse", "error.heldout_mse", "error.accuracy", *verdict, *times]
     short = {name: name.removeprefix("error.").removeprefix("diagnosis.") for name in columns}
     return [{short[name]: row.get(name) for name in columns} for row in rows]
 

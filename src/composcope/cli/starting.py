@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from composcope.cli.app import DEFAULT_STORE, JsonOption, PluginOption, StoreOption, app, load_plugins, print_json
-from composcope.cli.groups import START
+from composcope.cli.app import START, app, print_json
+from composcope.cli.options import DEFAULT_STORE, JsonOption, PluginOption, StoreOption, load_plugins
 from composcope.errors import BadInput
 
 STARTERS = Path(__file__).parent / "starters"
@@ -64,12 +64,12 @@ def components(
     from composcope.components import describe, nearest
 
     load_plugins(plugin)
-    described = describe()
+    entries = describe()
     wanted = "penalty" if name == "penalties" else name.removesuffix("s") if name else None
-    chosen = [entry for entry in described if name in (None, entry.kind) or wanted == entry.role]
+    chosen = [entry for entry in entries if name in (None, entry.kind) or wanted == entry.role]
     if not chosen:
-        known = sorted({word for entry in described for word in (entry.role, entry.kind)})
-        raise BadInput(f"there is no component {name!r}{nearest(name, known)}; choose from: {', '.join(known)}")
+        names = sorted({word for entry in entries for word in (entry.role, entry.kind)})
+        raise BadInput(f"there is no component {name!r}{nearest(name, names)}; choose from: {', '.join(names)}")
     if as_json:
         print_json(chosen)
         return
@@ -87,7 +87,8 @@ def components(
 @app.command(rich_help_panel=START, short_help="Report what is installed and what this machine offers.")
 def doctor(store: StoreOption = DEFAULT_STORE) -> None:
     """Report what is installed, what this machine offers and whether results can be stored."""
-    from composcope.workers.doctor import findings
+    from composcope.runs.machine import report_machine
+    from composcope.store.store import store_state
 
-    for name, finding in findings(store).items():
+    for name, finding in report_machine(store_state(store)).items():
         print(f"{name}: {finding}")

@@ -1,41 +1,41 @@
 """Commands that run a study and show it: studies, reproduce, claims, report, explore."""
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from composcope.cli.app import (
+from composcope.cli.app import LOOK, REPRODUCE, app, print_json
+from composcope.cli.options import (
     DEFAULT_STORE,
+    DaskOption,
+    GatherOption,
     JsonOption,
     KernelsOption,
     PluginOption,
-    StoreOption,
-    WorkersOption,
-    app,
-    complete_run_ids,
-    load_plugins,
-    print_json,
-)
-from composcope.cli.engine import (
-    DaskOption,
-    GatherOption,
     ResourceOption,
     ShardOption,
+    StoreOption,
     TimeLimitOption,
+    WorkersOption,
     check_engine,
+    complete_run_ids,
     engine_options,
+    load_plugins,
     shard_of,
 )
-from composcope.cli.groups import LOOK, REPRODUCE
-from composcope.cli.study_progress import EventPrinter, print_dry_run
+from composcope.cli.progress import EventPrinter
 from composcope.display import counted
 from composcope.errors import BadInput
+from composcope.terminal import duration
 
 if TYPE_CHECKING:
+    from composcope.store.store import Store
     from composcope.study.ledger import Ledger
-    from composcope.workers.executor import Outcome
+    from composcope.study.reproduce import FigureCost
+    from composcope.study.request import Request
 
 StudyOption = Annotated[
     str | None, typer.Option("--study", help="Study by name (see `composcope studies`); by default the built-in paper.")
@@ -117,13 +117,13 @@ def reproduce(
     """
     from composcope.pages.report import write_report
     from composcope.store.store import Store
-    from composcope.store.summary import check_writable
-    from composcope.study.numbers_file import no_runs_yet
-    from composcope.study.redrawing import redraw_figures
-    from composcope.study.reproduce import draw, run_missing
-    from composcope.study.request import left_to_do, make_request
+    from composcope.study.numbers import no_runs_yet
+    from composcope.study.panel import redraw_figures
+    from composcope.study.reproduce import reproduce as reproduce_study
+    from composcope.study.request import make_request
     from composcope.study.study import find_study
     from composcope.terminal import progress_bar
+    from composcope.workers.sweeps import check_writable
 
     load_plugins(plugin)
     if style and not redraw:
@@ -133,28 +133,40 @@ def reproduce(
     if claim and redraw:
         raise BadInput("--claim trains runs and --redraw only draws: name the figures to draw again")
     if redraw:
-        panels = redraw_figures(find_study(study), out, figures or [], style, join or [], _print_kept)
+        known = find_study(study)
+        if style:
+            known.check_style(style)
+        panels = redraw_figures(known.select(figures or []), out, style, join or [])
         print(f"{counted(len(panels), 'figure')}: {out / 'figures'}")
         return
     check_engine(dask, gather, resource)
     target, part = Store(store), shard_of(shard)
     options: dict[str, Any] = {"preset": preset, "seeds": _seeds(seeds), "settings": set_ or [], "claims": claim or []}
     if dry_run:
-        print_dry_run(study, figures or [], target, workers, kernels, options)
+        _print_costs(make_request(find_study(study), figures or [], **options), target, workers, kernels)
         return
-    request = make_request(find_study(study), figures or [], **options)
     check_writable(out)
-    with EventPrinter(workers, target) as printer:
-        failures: tuple[Outcome, ...] = ()
-        if not no_train:
-            with engine_options(dask, gather, resource, time_limit, workers) as engine:
-                failures = run_missing(
-                    request, target, workers, kernels, plugin or [], printer, part if shard else None, **engine
-                )
-        if shard and (left := left_to_do(request, target)):
-            print(f"shard {part} has ended; {counted(len(left), 'run')} left to other shards, the last of which draws")
-            raise typer.Exit(1 if failures else 0)
-        reproduction = draw(request, target, workers, plugin or [], printer, failures)
+    with EventPrinter(workers, target) as printer, ExitStack() as cluster:
+        engine = cluster.enter_context(
+            engine_options(None if no_train else dask, gather, resource, time_limit, workers)
+        )
+        reproduction = reproduce_study(
+            study,
+            figures or [],
+            store=target,
+            train=not no_train,
+            workers=workers,
+            kernels=kernels,
+            plugins=plugin or [],
+            shard=part,
+            on_event=printer,
+            **options,
+            **engine,
+        )
+    if reproduction.remaining:
+        remaining = counted(len(reproduction.remaining), "run")
+        print(f"shard {part} has ended; {remaining} left to other shards, the last of which draws")
+        raise typer.Exit(1 if reproduction.failures else 0)
     for panel in reproduction.panels:
         if panel.missing:
             print(f"figure {panel.name}: {panel.missing}")
@@ -164,8 +176,8 @@ def reproduce(
     _print_outcomes(reproduction.ledger)
     with progress_bar("report") as advance:
         report = write_report(reproduction, out / "report.html", advance)
-    drawn = counted(sum(not panel.missing for panel in reproduction.panels), "figure")
-    print(f"\n{drawn}: {out / 'figures'}, their numbers: {out / 'tables'}, the ledger: {out / 'claims.json'}")
+    figures_made = counted(sum(not panel.missing for panel in reproduction.panels), "figure")
+    print(f"\n{figures_made}: {out / 'figures'}, their numbers: {out / 'tables'}, the ledger: {out / 'claims.json'}")
     print(f"report: {report}")
     print(f"results: {store} (composcope list --store {store})")
     if reproduction.failures:
@@ -203,18 +215,18 @@ def claims(
         raise BadInput(f"unexpected argument {str(files[0])!r}: evidence files are read with --evidence")
     if evidence:
         observed = read_evidence([*evidence, *(files or [])])
-        known = find_study(study or observed.study)
-        for number, values in sorted(observed.outdated(known.claims).items()):
+        judged_study = find_study(study or observed.study)
+        for number, values in sorted(observed.outdated(judged_study.claims).items()):
             print(
                 f"claim {number}: {counted(values, 'value')} of another version of it left out; "
                 "only its runs can give values of the present one",
                 file=sys.stderr,
             )
-        ledger = judge_observations(known, known.preset(observed.preset), observed)
+        ledger = judge_observations(judged_study, judged_study.preset(observed.preset), observed)
     else:
         request = make_request(find_study(study), (), preset, _seeds(seeds))
         with EventPrinter() as printer:
-            observed = observe_claims(request, Store(store), plugins=plugin or [], on_event=printer)
+            observed = observe_claims(request, Store(store), plugin or [], printer)
         ledger = judge_observations(request.study, request.preset, observed, request.claims)
     if out is not None:
         write_ledger(ledger, observed, out)
@@ -269,12 +281,32 @@ def explore(
         print(f"explorer: {write_explorer(target, chosen, out, advance)}")
 
 
-def _print_kept(figure: str, other: Path) -> None:
-    print(f"figure {figure}: its numbers cannot be joined; those in {str(other)!r} are left out")
+def _print_costs(request: "Request", store: "Store", workers: int | None, kernels: Literal["auto", "torch"]) -> None:
+    """The plan, with the cost of each figure in CPU time; runs that figures share are counted once."""
+    from composcope.study.reproduce import FigureCost, estimate
+    from composcope.terminal import print_table
+
+    with EventPrinter(workers) as printer:
+        costs = estimate(request, store, kernels, printer)
+    seconds, search_seconds = (
+        sum(column) for column in zip(*((c.seconds, c.search_seconds) for c in costs), strict=True)
+    )
+    total = FigureCost("all", sum(cost.runs for cost in costs), seconds, search_seconds)
+    rows = [
+        {"figure": cost.figure, "runs to do": cost.runs, "core time": _time_range(cost) if cost.runs else "-"}
+        for cost in costs
+    ]
+    print_table([*rows, {"figure": "all", "runs to do": total.runs, "core time": _time_range(total)}])
+
+
+def _time_range(cost: "FigureCost") -> str:
+    """A time, or from when to when if a search may need more."""
+    first, last = duration(cost.seconds), duration(cost.seconds + cost.search_seconds)
+    return f"{first} to {last}" if cost.search_seconds else first
 
 
 def _seeds(text: str | None) -> int | range | None:
-    from composcope.study.preset import read_seeds
+    from composcope.study.plan import read_seeds
 
     return None if text is None else read_seeds(text)
 

@@ -55,7 +55,7 @@ class Decoder(Component):
         return type(self).loss is not Decoder.loss
 
     @property
-    def takes_codes(self) -> bool:
+    def draws_codes(self) -> bool:
         """Whether the module itself maps codes to images, as all but the controls that are given images do."""
         return self.draws and type(self).pairs is Decoder.pairs
 
@@ -70,7 +70,7 @@ class Decoder(Component):
 
 def check_network(decoder: Decoder) -> None:
     """Raise ValueError unless the decoder can be a part of another: from codes to images, by the ordinary loss."""
-    if not decoder.takes_codes:
+    if not decoder.draws_codes:
         raise ValueError(f"its network must take codes as input, and {decoder} takes images")
     if decoder.has_own_loss:
         raise ValueError(f"its network must be trained by the mean squared error, and {decoder} has its own loss")

@@ -3,6 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from math import prod
 from typing import Annotated, Literal
 
 from jaxtyping import Float
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from composcope.components import register
 from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape, init_as_transposed
-from composcope.fastconv import Conv3x3, Upsample2x
+from composcope.fastconv import Conv3x3, Part, Shape, Unknown, Upsample2x, recipe
 
 
 @register("cnn")
@@ -87,6 +88,23 @@ class Crop(nn.Module):
         height, width = self.size
         top, left = (maps.shape[2] - height) // 2, (maps.shape[3] - width) // 2
         return maps[:, :, top : top + height, left : left + width]
+
+
+@recipe(FirstMap)
+def _first_map(module: FirstMap, shape: Shape) -> Sequence[Part]:
+    code, width, *size = module.weight.shape
+    if shape != (code,) or module.bias is None:
+        raise Unknown(f"{module} does not fit its input")
+    return [Part("first_map", (code, width, prod(size)), (module.weight, module.bias), (width, *size))]
+
+
+@recipe(Crop)
+def _crop(module: Crop, shape: Shape) -> Sequence[Part]:
+    (channels, height, width), (rows, cols) = shape, module.size
+    sizes = (channels, height, width, (height - rows) // 2, (width - cols) // 2, rows, cols)
+    if rows > height or cols > width:
+        raise Unknown(f"{module} does not fit its input")
+    return [Part("crop", sizes, shape=(channels, rows, cols))]
 
 
 @register("digit_cnn")

@@ -1,7 +1,8 @@
 """The paper's architectural cure: factors rendered in pixel space as low-rank matrices."""
 
 from collections import OrderedDict
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -11,9 +12,7 @@ from torch.nn.functional import normalize
 
 from composcope.components import register
 from composcope.decoders.base import MAX_DEPTH, MAX_WIDTH, Decoder, ImageShape, init_as_transposed
-from composcope.fastconv import Conv3x3, PReLU, is_plain
-
-MIN_LENGTH = 1e-12  # as torch.nn.functional.normalize has it
+from composcope.fastconv import Conv3x3, Part, PReLU, Shape, Unknown, recipe
 
 
 @register("lowrank")
@@ -77,45 +76,9 @@ class Embedding(nn.Module):
                 self.weight.normal_(std=rank**-0.5)
 
     def matrices(self) -> Float[Tensor, "values height width"]:
-        if torch.is_grad_enabled() and is_plain(self.v, self.weight, self.u):
-            matrices: Tensor = _Matrices.apply(self.v, self.weight, self.u)
-            return matrices
-        return _matrices(self.v, self.weight, self.u)
-
-
-def _matrices(v: Tensor, weight: Tensor, u: Tensor) -> Float[Tensor, "values height width"]:
-    # Normalised, so that lambda alone sets a term's size. Otherwise the entropy penalty on lambda would have no
-    # effect: v and u could make up for any change of lambda.
-    return torch.einsum("krh,kr,krw->khw", normalize(v, dim=2), weight, normalize(u, dim=2))
-
-
-class _Matrices(torch.autograd.Function):
-    """`_matrices` with a gradient in closed form: the step of a small network is mostly the calling of operations.
-
-    With G the gradient of W, v' and u' the normalised vectors and s = v'^T G u', the gradient of lambda is s, that of v
-    is (G u' - s v') lambda / |v|, and that of u is (G^T v' - s u') lambda / |u|.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, v: Tensor, weight: Tensor, u: Tensor) -> Tensor:
-        v_length, u_length = (torch.linalg.vector_norm(x, dim=2, keepdim=True).clamp_min(MIN_LENGTH) for x in (v, u))
-        v_unit, u_unit = v / v_length, u / u_length
-        ctx.save_for_backward(v, weight, u, v_unit, u_unit, v_length, u_length)
-        return torch.bmm((v_unit * weight.unsqueeze(2)).transpose(1, 2), u_unit)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
-        v, weight, u, v_unit, u_unit, v_length, u_length = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient itself is to be differentiated
-            return torch.autograd.grad(_matrices(v, weight, u), (v, weight, u), gradient, create_graph=True)
-        along_v, along_u = torch.bmm(u_unit, gradient.transpose(1, 2)), torch.bmm(v_unit, gradient)
-        shared = (along_v * v_unit).sum(2, keepdim=True)
-        factor = weight.unsqueeze(2)
-        return (
-            torch.addcmul(along_v, v_unit, shared, value=-1).mul_(factor / v_length),
-            shared.squeeze(2),
-            torch.addcmul(along_u, u_unit, shared, value=-1).mul_(factor / u_length),
-        )
+        # Normalised, so that lambda alone sets a term's size. Otherwise the entropy penalty on lambda would have no
+        # effect: v and u could make up for any change of lambda.
+        return torch.einsum("krh,kr,krw->khw", normalize(self.v, dim=2), self.weight, normalize(self.u, dim=2))
 
 
 class Rendering(nn.Module):
@@ -134,3 +97,19 @@ class Rendering(nn.Module):
 def embeddings_of(module: nn.Module) -> list[Embedding]:
     """A module's embeddings, one per factor, in the order of the factors."""
     return [part for part in module.modules() if isinstance(part, Embedding)]
+
+
+@recipe(Rendering)
+def _rendering(module: Rendering, shape: Shape) -> Sequence[Part]:
+    embeddings, code = list(module.factors), sum(module.code_sizes)
+    values, parts = 0, list[Part]()
+    for channel, embedding in enumerate(embeddings):
+        if type(embedding) is not Embedding or shape != (code,) or len(module.code_sizes) != len(embeddings):
+            raise Unknown("an embedding of another class, or other codes")
+        count, rank, height = embedding.v.shape
+        width, pixels = embedding.u.shape[2], height * embedding.u.shape[2]
+        sizes = (count, rank, height, width, code, values, len(embeddings) * pixels, channel * pixels)
+        parameters = (embedding.v, embedding.weight, embedding.u)
+        parts.append(Part("embedding", sizes, parameters, (len(embeddings), height, width), beside=channel > 0))
+        values += count
+    return parts

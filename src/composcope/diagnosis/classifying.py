@@ -8,7 +8,7 @@ from torch import Tensor
 from composcope.activations import Subject
 from composcope.diagnosis.errors import each_error
 from composcope.diagnosis.points import Notes, Points
-from composcope.diagnosis.truth import additive_cross
+from composcope.diagnosis.superposition import additive_cross
 from composcope.display import counted
 from composcope.errors import BadInput
 from composcope.factors import Latents
@@ -52,8 +52,8 @@ class _Comparison:
             self.broken += int((~images.flatten(1).isfinite()).any(1).sum())
         if start == self.compared and not self.broken:  # in the first of several draws
             latents = self.points.latents[start : start + len(images)]
-            found = each_error(self.task, images, self.task.render(latents).float(), latents, self.span)
-            for name, values in found.items():
+            errors = each_error(self.task, images, self.task.render(latents).float(), latents, self.span)
+            for name, values in errors.items():
                 # All at once and beforehand: small tensors that stay would break up the memory of the images.
                 every = self.each.setdefault(name, torch.empty(len(self.points.latents), dtype=values.dtype))
                 every[start : start + len(images)] = values

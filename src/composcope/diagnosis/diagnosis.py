@@ -83,11 +83,10 @@ class Diagnosis:
         return diagnosis_html(self)
 
 
-# Format 1 kept every tensor in the arrays; since 2 the tree has the short curves, and every tensor's type and shape;
-# since 3 the tree has a checksum.
 FORMAT = 3
-READABLE = (1, 2, 3)
+# Bytes of `numbers.json`, far more than any diagnosis has: a larger file is a mistake or an attack, and is not read.
 MAX_TEXT = 2**27
+# Short curves stay in the text, so that the numbers can be read without the arrays.
 INLINE = ("/error/by_distance/",)
 
 
@@ -143,9 +142,9 @@ def load_diagnosis(folder: str | os.PathLike[str]) -> Diagnosis:
         raise BadInput(f"{str(path / 'numbers.json')!r} is not the JSON that was written") from None
     except OSError as error:
         raise BadInput(f"{str(folder)!r} holds no diagnosis: {error.strerror}") from None
-    if not isinstance(body, dict) or body.get("format") not in READABLE:
-        raise BadInput(f"{str(folder)!r} holds no diagnosis of a format that this version reads ({READABLE})")
-    if body["format"] >= 3 and _checksum(body.get("diagnosis")) != body.get("sha256"):
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise BadInput(f"{str(folder)!r} holds no diagnosis of the format that this version reads ({FORMAT})")
+    if _checksum(body.get("diagnosis")) != body.get("sha256"):
         raise BadInput(f"{str(path / 'numbers.json')!r} is not what was written: its checksum does not match")
     if sha256(content) != body.get("arrays_sha256"):
         raise BadInput(f"{str(path / 'arrays.npz')!r} is not the file that numbers.json was written with")

@@ -48,9 +48,9 @@ def point_errors(task: Task, images: Images, truth: Images, latents: Latents) ->
     position = close = None
     if task.positions:
         columns = [column(task.factors, name) for name in task.positions]
-        drawn = task.locate(images)
-        position = position_error(drawn, latents[:, columns]).double()
-        close = placed(drawn, latents[:, columns]).double()
+        positions = task.locate(images)
+        position = position_error(positions, latents[:, columns]).double()
+        close = placed(positions, latents[:, columns]).double()
     blank = blank_mse(task.foreground(truth))
     return PointErrors(mse(images, truth).double(), blank.double(), position, close)
 

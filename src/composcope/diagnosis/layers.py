@@ -7,16 +7,18 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.func import jvp
 
 from composcope.activations import Layer, Part, Subject
 from composcope.diagnosis.points import Points
-from composcope.factors import Factor
+from composcope.factors import Factor, Latents
 from composcope.measures.geometry import (
     Factorization,
     VolumeSummary,
     differentiable,
     factorization,
     grid_metric,
+    metric_tensor,
     volume_element,
     volume_summary,
 )
@@ -25,6 +27,7 @@ from composcope.measures.linear_factorization import Term, VarianceShares, share
 from composcope.measures.manifold import Curvature, Embedding, curvature, pca_from_gram
 from composcope.measures.probes import ProbeScore, probes_from_gram
 from composcope.measures.tuning import tuning_maps, unit_scores
+from composcope.tasks.base import Task
 
 Method = Literal["exact", "differences"]
 Metric = Float[Tensor, "points axes axes"]
@@ -97,6 +100,17 @@ def geometry_of(metric: Metric, method: Method, factors: Sequence[Factor], heldo
     axes = tuple(factors[axis].name for axis in differentiable(factors))
     volume = volume_element(metric)
     return Geometry(method, axes, metric, volume, volume_summary(volume, heldout), factorization(metric))
+
+
+def true_geometry(task: Task, latents: Latents, heldout: Bool[Tensor, "n"]) -> Geometry:
+    """The geometry of a perfect decoder's image, exact: `task.render` is differentiated along each factor."""
+    axes = differentiable(task.factors)
+    slopes = []
+    for axis in axes:
+        along = torch.zeros_like(latents)
+        along[:, axis] = 1
+        slopes.append(jvp(task.render, (latents,), (along,))[1].flatten(1))
+    return geometry_of(metric_tensor(torch.stack(slopes, -1)), "exact", task.factors, heldout)
 
 
 def diagnose_layers(
@@ -271,6 +285,6 @@ class LayerAccumulator:
         stripe, bump, silent = (torch.cat(pieces) for pieces in zip(*self.scores, strict=True))
         active = ~silent
         mean_stripe, mean_bump = (s[active].double().mean().item() if active.any() else None for s in (stripe, bump))
-        _, shown, maps = self.shown
+        _, units, maps = self.shown
         maps = tuning_maps(maps.T, self.points.factors)
-        return Tuning(stripe, bump, mean_stripe, mean_bump, int(silent.sum()), shown, maps)
+        return Tuning(stripe, bump, mean_stripe, mean_bump, int(silent.sum()), units, maps)

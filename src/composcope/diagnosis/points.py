@@ -94,14 +94,14 @@ def _chosen(
     while True:
         classifiable = torch.zeros(len(index), dtype=torch.bool)
         classifiable[torch.cat([held[: 2 * count // 3], seen[: count // 3 + 1]])] = True
-        drawn = classifiable.clone()
-        drawn[neighbouring_rows(index, classifiable.nonzero()[:, 0])] = True
-        if int(drawn.sum()) <= most or count <= 3:
+        selected = classifiable.clone()
+        selected[neighbouring_rows(index, classifiable.nonzero()[:, 0])] = True
+        if int(selected.sum()) <= most or count <= 3:
             break
         count = count * 2 // 3
-    others = order[~drawn[order]]
-    drawn[others[: max(0, most - int(drawn.sum()))]] = True
-    return drawn.nonzero()[:, 0], classifiable
+    others = order[~selected[order]]
+    selected[others[: max(0, most - int(selected.sum()))]] = True
+    return selected.nonzero()[:, 0], classifiable
 
 
 def neighbouring_rows(index: Int[Tensor, "n factors"], rows: Int[Tensor, "m"]) -> Int[Tensor, "k"]:
@@ -110,12 +110,12 @@ def neighbouring_rows(index: Int[Tensor, "n factors"], rows: Int[Tensor, "m"]) -
     place = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
     number = combination_numbers(index + 1, sizes)
     ordered, order = number.sort()
-    found = []
+    neighbours = []
     for axis, size in enumerate(sizes):
         moved = number[rows][:, None] + (torch.arange(size) - (index[rows, axis, None] + 1)) * place[axis]
         position = torch.searchsorted(ordered, moved.flatten()).clamp(max=len(ordered) - 1)
-        found.append(order[position[ordered[position] == moved.flatten()]])
-    return torch.cat(found).unique()
+        neighbours.append(order[position[ordered[position] == moved.flatten()]])
+    return torch.cat(neighbours).unique()
 
 
 def checked_split(task: Task, holdout: GivenHoldout) -> Split:
@@ -156,5 +156,5 @@ def samples_of(task: Task, parts: Split, draw: Callable[[Latents], Images]) -> S
     """A few held-out points of a split in grid order, evenly spaced: the truth, and what `draw` makes of them."""
     candidates = parts.heldout if parts.mask.any() else parts.latents
     rows = torch.linspace(0, len(candidates) - 1, min(SAMPLES, len(candidates))).round().long()
-    shown = candidates[rows]
-    return Samples(parts.mask, tuple(rows.tolist()), shown, task.render(shown).float(), draw(shown))
+    latents = candidates[rows]
+    return Samples(parts.mask, tuple(rows.tolist()), latents, task.render(latents).float(), draw(latents))

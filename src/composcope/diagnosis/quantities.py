@@ -206,8 +206,8 @@ def _of_two(diagnosis: Diagnosis) -> float | None:
 
 def _rank(diagnosis: Diagnosis) -> int | str | None:
     """The kernel's CP rank, "more than 5" where the search went no further."""
-    found = diagnosis.kernels.rank
-    return None if found is None else f"more than {len(found.errors)}" if found.rank is None else found.rank
+    rank = diagnosis.kernels.rank
+    return None if rank is None else f"more than {len(rank.errors)}" if rank.rank is None else rank.rank
 
 
 def _calibration(diagnosis: Diagnosis) -> dict[str, Any] | None:
@@ -294,7 +294,7 @@ def _factorization(
 
 def _probes(factor: str, heldout: bool) -> list[Quantity]:
     """A factor's probe: the score that counts is on held-out points, or cross-validated where there are none."""
-    shown = "heldout" if heldout else "cross_validated"
+    main = "heldout" if heldout else "cross_validated"
 
     def get(name: str) -> Callable[[LayerDiagnosis], Any]:
         return lambda layer: getattr(layer.probe[factor], name) if layer.probe and factor in layer.probe else None
@@ -303,10 +303,10 @@ def _probes(factor: str, heldout: bool) -> list[Quantity]:
     quantities = [
         Quantity(f"probes.{factor}.{name}", get=get(name))
         for name in ("score", "in_sample", "cross_validated", "heldout")
-        if name != shown
+        if name != main
     ]
-    key, title = f"probes.{factor}.{shown}", f"probe {factor}"
-    return [Quantity(key, title, f"{where}; 1 is readable", 0.0, 1.0, chart="Probes", get=get(shown)), *quantities]
+    key, title = f"probes.{factor}.{main}", f"probe {factor}"
+    return [Quantity(key, title, f"{where}; 1 is readable", 0.0, 1.0, chart="Probes", get=get(main)), *quantities]
 
 
 def _curvature(factor: str) -> Quantity:

@@ -72,27 +72,27 @@ def confusions(verdict: Verdict) -> list[str]:
             return []
         wrong = counts[:, :-1].clone()
         wrong.fill_diagonal_(0)
-        true, shown = divmod(int(wrong.argmax()), wrong.shape[1])
+        true, other = divmod(int(wrong.argmax()), wrong.shape[1])
         lines.append(
-            f"{name}: {verdict.label(name, true)} is shown as {verdict.label(name, shown)} in "
-            f"{int(wrong[true, shown])} of {int(counts[true].sum())} images"
+            f"{name}: {verdict.label(name, true)} is shown as {verdict.label(name, other)} in "
+            f"{int(wrong[true, other])} of {int(counts[true].sum())} images"
         )
     return lines
 
 
 def broken_pairs(verdict: Verdict) -> list[str]:
     """The pairs of values that break most often, where most of their factors' other pairs do not."""
-    found = []
+    pairs = []
     for (first, second), shares in verdict.pairs.items():
         if shares.is_meta:
             return []
-        known = shares.isfinite()
-        broken = known & (shares.nan_to_num(1.0) < 0.5)
-        if broken.any() and 2 * int(broken.sum()) < int(known.sum()):
+        heldout = shares.isfinite()
+        broken = heldout & (shares.nan_to_num(1.0) < 0.5)
+        if broken.any() and 2 * int(broken.sum()) < int(heldout.sum()):
             for a, b in broken.nonzero().tolist():
                 pair = f"{first} {verdict.label(first, a)} with {second} {verdict.label(second, b)}"
-                found.append((shares[a, b].item(), f"{pair} ({percent(shares[a, b].item())} right)"))
-    return [text for _, text in sorted(found)[:MAX_LISTED]]
+                pairs.append((shares[a, b].item(), f"{pair} ({percent(shares[a, b].item())} right)"))
+    return [text for _, text in sorted(pairs)[:MAX_LISTED]]
 
 
 def summary(diagnosis: Diagnosis) -> str:

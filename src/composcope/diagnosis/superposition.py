@@ -9,7 +9,7 @@ from torch import Tensor
 
 from composcope.diagnosis.points import Notes, Points
 from composcope.encodings import Encoding
-from composcope.factors import Factor
+from composcope.factors import Factor, Latents, column
 from composcope.measures.geometry import differentiable
 from composcope.measures.superposition import (
     GapBlend,
@@ -19,7 +19,8 @@ from composcope.measures.superposition import (
     shared_value_means,
     superposition,
 )
-from composcope.tasks.base import Images
+from composcope.randomness import some_rows
+from composcope.tasks.base import Images, Task
 from composcope.verdict.references import Pictures, whole
 
 # Each is drawn once more per factor, and compared with ten shuffled sums.
@@ -66,20 +67,15 @@ def inferred_columns(
     codes: Codes, latents: Float[Tensor, "n factors"], factors: Sequence[Factor]
 ) -> list[Bool[Tensor, "code"]] | None:
     """The same from codes alone: a factor's units are constant wherever its value is. None if some unit has several."""
-    left = (codes != codes[0]).any(0)
+    unowned = (codes != codes[0]).any(0)
     columns = []
     for axis in range(len(factors)):
         values, member = latents[:, axis].unique(return_inverse=True)
         first = torch.full((len(values),), len(codes)).scatter_reduce(0, member, torch.arange(len(codes)), "amin")
-        own = left & (codes == codes[first[member]]).all(0)
+        own = unowned & (codes == codes[first[member]]).all(0)
         columns.append(own)
-        left = left & ~own
-    return None if left.any() else columns
-
-
-def _some(rows: Tensor, most: int, generator: torch.Generator) -> Tensor:
-    """At most so many of the rows, in order."""
-    return rows if len(rows) <= most else rows[torch.randperm(len(rows), generator=generator)[:most]].sort().values
+        unowned = unowned & ~own
+    return None if unowned.any() else columns
 
 
 def superposition_report(
@@ -100,7 +96,7 @@ def superposition_report(
     parts = means = blend = None
     # Two stacks of images per factor, their sums and shuffled copies take up to an eighth of the memory.
     fitting = memory // (8 * 4 * outputs[0].numel() * (2 * len(points.factors) + 4))
-    rows = _some(held.nonzero()[:, 0], max(64, min(MAX_SUPERPOSED, fitting)), generator)
+    rows = some_rows(held.nonzero()[:, 0], max(64, min(MAX_SUPERPOSED, fitting)), generator)
     if len(rows) < int(held.sum()):
         notes["superposition.points"] = f"{len(rows)} of the {int(held.sum())} held-out images, drawn at random"
     if len(points.factors) > 1:
@@ -123,3 +119,23 @@ def superposition_report(
         except ValueError as error:
             notes["superposition.blend"] = str(error)
     return SuperpositionReport(parts, means, blend), notes
+
+
+def additive_cross(task: Task, latents: Latents) -> Images | None:
+    """The sum of the task's stripes at each point: every position factor alone, the others absent, as foregrounds.
+
+    None if the task cannot draw a factor alone.
+    """
+    names = task.positions or tuple(factor.name for factor in task.factors)
+    columns = [column(task.factors, name) for name in names]
+    if len(columns) < 2:
+        return None
+    stripes = []
+    for kept in columns:
+        alone = latents.clone()
+        alone[:, [other for other in columns if other != kept]] = torch.nan
+        try:
+            stripes.append(task.foreground(task.render(alone)))
+        except ValueError:
+            return None
+    return torch.stack(stripes).sum(0)

@@ -103,8 +103,8 @@ def _put(tree: dict[str, Any], names: list[str], content: Any) -> None:
 
 def tables(diagnosis: Diagnosis) -> list[Table]:
     """The groups of quantities of the images, as text; groups and lines without a value are left out."""
-    made = [_table(group, diagnosis) for group in GROUPS]
-    return [table for table in made if table.rows]
+    groups = [_table(group, diagnosis) for group in GROUPS]
+    return [table for table in groups if table.rows]
 
 
 def _table(group: Group, diagnosis: Diagnosis) -> Table:
@@ -126,14 +126,14 @@ def _table(group: Group, diagnosis: Diagnosis) -> Table:
 def layer_table(diagnosis: Diagnosis) -> Table:
     """The layers' titled quantities: one line per layer, one column per quantity; the reading is the layer's kind."""
     twin = diagnosis.untrained or {}
-    shown = [quantity for quantity in layer_quantities(diagnosis.factors, diagnosis.heldout > 0) if quantity.title]
+    quantities = [quantity for quantity in layer_quantities(diagnosis.factors, diagnosis.heldout > 0) if quantity.title]
     columns = ["kind", "shape"]
-    for quantity in shown:
+    for quantity in quantities:
         columns += [quantity.title, "untrained"] if quantity.compare and twin else [quantity.title]
     rows = []
     for name, layer in diagnosis.layers.items():
         texts = [layer.kind or "-", shape_text(layer)]
-        for quantity in shown:
+        for quantity in quantities:
             texts.append(cell(value(quantity, layer)))
             if quantity.compare and twin:
                 texts.append(cell(value(quantity, twin[name])) if name in twin else "-")

@@ -24,20 +24,22 @@ from composcope.user_cache import cache_folder, is_private, remove_unused
 
 logger = logging.getLogger("composcope.fastconv")
 
-SOURCES = ("winograd.cpp", "narrow.cpp")
+SOURCES = ("winograd.cpp", "winograd8.cpp", "narrow.cpp", "parts.cpp", "step.cpp")
 HEADERS = (
     "blocks.h",
     "layer.h",
     "planes.h",
     "prefetch.h",
     "product.h",
+    "step.h",
     "threads.h",
     "tiles.h",
     "vectors.h",
     "weights.h",
 )
-# Clang would not fuse all multiplications and additions by itself; GCC does.
-FLAGS = ("-O3", "-std=c++17", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
+# Clang would not fuse all multiplications and additions by itself; GCC does. Where square roots need not report errors
+# in errno, they are vectorised.
+FLAGS = ("-O3", "-std=c++17", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared", "-pthread")
 TIMEOUT = 300  # seconds
 TRIAL_TIMEOUT = 60
 
@@ -142,8 +144,8 @@ def compiler() -> list[str]:
     if named := os.environ.get("CXX"):
         return shlex.split(named)
     for name in ("c++", "g++", "clang++"):
-        if (found := shutil.which(name)) and not _only_offers_to_install(found):
-            return [found]
+        if (file := shutil.which(name)) and not _only_offers_to_install(file):
+            return [file]
     raise BuildError("no C++ compiler on PATH (install g++ or clang, or name one in CXX)")
 
 
@@ -159,24 +161,24 @@ def compile_to(path: Path) -> None:
     here = Path(__file__).parent
     start = time.perf_counter()
     remove_unused(path.parent)
-    handle, made = tempfile.mkstemp(prefix="building-", suffix=".so", dir=path.parent)
+    handle, new = tempfile.mkstemp(prefix="building-", suffix=".so", dir=path.parent)
     os.close(handle)
-    seal = Path(f"{made}.sha256")
+    seal = Path(f"{new}.sha256")
     try:
-        command = [*compiler(), *FLAGS, *target_flags(), *(str(here / name) for name in SOURCES), "-o", made]
+        command = [*compiler(), *FLAGS, *target_flags(), *(str(here / name) for name in SOURCES), "-o", new]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["no message"]
             raise BuildError(f"the compiler failed: {next((x for x in lines if 'error' in x), lines[-1])}")
-        try_out(Path(made))
-        os.chmod(made, 0o700)
-        seal.write_text(hashlib.sha256(Path(made).read_bytes()).hexdigest())
+        try_out(Path(new))
+        os.chmod(new, 0o700)
+        seal.write_text(hashlib.sha256(Path(new).read_bytes()).hexdigest())
         os.chmod(seal, 0o600)
         _remove_what_is_in_the_way(path, path.with_suffix(".sha256"))
-        os.replace(made, path)
+        os.replace(new, path)
         os.replace(seal, path.with_suffix(".sha256"))
     finally:
-        Path(made).unlink(missing_ok=True)
+        Path(new).unlink(missing_ok=True)
         seal.unlink(missing_ok=True)
     logger.info("compiled the convolution kernels in %.1f s: %s", time.perf_counter() - start, path)
 
@@ -201,11 +203,17 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Tell ctypes the kernels' arguments."""
     pointer, shape = ctypes.c_void_p, ctypes.POINTER(ctypes.c_long)
     library.composcope_lanes.restype = ctypes.c_long
-    for name in ("winograd", "narrow"):
+    for name in ("winograd", "winograd8", "narrow"):
+        if name == "winograd8" and library.composcope_lanes() != 16:
+            continue
         scratch = getattr(library, f"composcope_{name}_scratch")
         scratch.argtypes, scratch.restype = [shape], ctypes.c_long
         forward = getattr(library, f"composcope_{name}_forward")
         forward.argtypes, forward.restype = [shape, *[pointer] * 3, ctypes.c_int, *[pointer] * 2], None
         backward = getattr(library, f"composcope_{name}_backward")
         backward.argtypes, backward.restype = [shape, *[pointer] * 8], None
+    library.composcope_embedding_scratch.argtypes = [shape]
+    library.composcope_embedding_scratch.restype = ctypes.c_long
+    library.composcope_step.argtypes = [pointer, pointer, ctypes.c_long, ctypes.c_double, ctypes.c_long, pointer]
+    library.composcope_step.restype = None
     return library

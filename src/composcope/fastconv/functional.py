@@ -30,33 +30,64 @@ FEW = {8: range(9, 17)}
 MIN_SIDE = 3  # pixels of a side, the smallest that was measured
 
 
-def candidate(layer: str, k: int) -> str:
-    """The kernel that comes into question for k output channels."""
-    return "narrow" if layer == "conv3x3" and k <= NARROW else "winograd"
+# With sixteen lanes 40 channels are padded to 48, and 24 to 32. From this factor on vectors of eight are faster (Zen 5,
+# both passes: doublings of 24 and 40 channels by 22 to 37 %, 3x3 layers by 0 to 10 %); without padding they lose.
+PADDING = 1.4
+
+# A compiled training step takes the kernel for every convolution, unless PyTorch's is expected to be twice as fast.
+MIN_SPEEDUP = 0.5
+MAX_SMALL = 10_000_000  # multiplications of a layer, in about 0.1 ms
+
+
+def candidate(layer: str, c: int, k: int, lanes: int) -> str:
+    """The kernel that comes into question for c to k channels."""
+    if layer == "conv3x3" and k <= NARROW:
+        return "narrow"
+    products = [_whole(c, count) * _whole(k, count) for count in (lanes, 8)]
+    return "winograd8" if lanes == 16 and products[0] >= PADDING * products[1] else "winograd"
 
 
 @lru_cache(maxsize=256)
 def best_kernel(layer: str, n: int, c: int, k: int, h: int, w: int, lanes: int) -> str | None:
     """The kernel for n images of c channels and h x w pixels to k channels, or None for PyTorch's.
 
-    speed-up = left * saving * tiles / (tiles + weight tiles * sqrt(c k))
-    saving   = multiplications of the direct convolution / of the transformed one, over whole tiles and vectors
-
     >>> best_kernel("conv3x3", 32, 64, 64, 28, 28, lanes=8)
     'winograd'
     """
-    if candidate(layer, k) == "narrow":
-        return "narrow" if n * c * h * w >= NARROW_INPUT else None
-    few = FEW.get(lanes, range(0))
+    kernel = candidate(layer, c, k, lanes)
+    if kernel == "narrow":
+        return kernel if n * c * h * w >= NARROW_INPUT else None
+    taken = 8 if kernel == "winograd8" else lanes
+    few = FEW.get(taken, range(0))
     if layer == "upsample2x" and c in few and k in few and min(h, w) >= MIN_SIDE:
-        return "winograd"
+        return kernel
+    return kernel if expected_speedup(layer, n, c, k, h, w, taken) >= EXPECTED[taken] else None
+
+
+def expected_speedup(layer: str, n: int, c: int, k: int, h: int, w: int, lanes: int) -> float:
+    """How many times as fast as PyTorch's a transformed convolution is expected to be.
+
+    speed-up = left * saving * tiles / (tiles + weight tiles * sqrt(c k))
+    saving   = multiplications of the direct convolution / of the transformed one, over whole tiles and vectors
+    """
     if layer == "conv3x3":
         tiles, taps, products = n * ceil(h / 4) * ceil(w / 4), 9, 36
     else:
         tiles, taps, products = n * ceil((h + 1) / 5) * ceil((w + 1) / 5), 16, 4 * 36
     saving = n * h * w * taps * c * k / (tiles * products * _whole(c, lanes) * _whole(k, lanes))
-    speedup = LEFT[layer] * saving * tiles / (tiles + WEIGHT_TILES[layer] * sqrt(c * k))
-    return "winograd" if speedup >= EXPECTED[lanes] else None
+    return LEFT[layer] * saving * tiles / (tiles + WEIGHT_TILES[layer] * sqrt(c * k))
+
+
+def kernel_of_step(layer: str, n: int, c: int, k: int, h: int, w: int, lanes: int) -> str | None:
+    """The kernel for this layer in a compiled training step, or None if PyTorch would be so much faster.
+
+    Of a small layer it never is: calling PyTorch's convolution and its gradient takes longer than the arithmetic.
+    """
+    kernel, taps = candidate(layer, c, k, lanes), 9 if layer == "conv3x3" else 16
+    if kernel == "narrow" or n * h * w * taps * c * k <= MAX_SMALL:
+        return kernel
+    taken = 8 if kernel == "winograd8" else lanes
+    return kernel if expected_speedup(layer, n, c, k, h, w, taken) >= MIN_SPEEDUP else None
 
 
 def _whole(channels: int, lanes: int) -> int:

@@ -10,12 +10,6 @@ from composcope.fastconv import state
 from composcope.fastconv.functional import by_torch, conv3x3, is_plain, upsample2x
 
 
-def prepare(module: nn.Module) -> None:
-    """Compile now if the module will use the kernels, so that no clock counts it as training."""
-    if state.mode() == "auto" and any(isinstance(part, Conv3x3 | Upsample2x) for part in module.modules()):
-        state.status()
-
-
 class Conv3x3(nn.Conv2d):
     """``nn.Conv2d(in_channels, out_channels, 3, padding=1)``, faster in training; with ReLU after it if `relu`."""
 

@@ -15,9 +15,25 @@ struct Matrix {
     long row, col;  // steps between rows and between columns
 };
 
+// Vectors of eight lie side by side in memory, so that a processor with sixteen lanes takes two of them at once.
+#if defined(__AVX512F__)
+constexpr bool PAIRS = LANES == 8;
+#else
+constexpr bool PAIRS = false;
+#endif
+typedef float pair __attribute__((vector_size(PAIRS ? 8 * LANES : 4 * LANES)));
+typedef float unaligned_pair __attribute__((vector_size(PAIRS ? 8 * LANES : 4 * LANES), aligned(4), may_alias));
+inline pair load_pair(const float* p) { return *reinterpret_cast<const unaligned_pair*>(p); }
+inline void store_pair(float* p, pair v) { *reinterpret_cast<unaligned_pair*>(p) = v; }
+
 constexpr int STRIP = REGISTERS == 32 ? 4 : 2;  // vectors of c's columns in one strip
+constexpr int pairs(int wide) { return PAIRS ? wide / 2 : 0; }
+constexpr int singles(int wide) { return wide - 2 * pairs(wide); }
 // Beside the sums there is room for one row of b and one value of a; more than twelve sums hide all latency.
-constexpr int most_rows(int wide) { return wide == 1 ? 12 : (REGISTERS - 1 - wide) / wide; }
+constexpr int most_rows(int wide) {
+    const int registers = pairs(wide) + singles(wide);
+    return registers == 1 ? 12 : (REGISTERS - 1 - registers) / registers;
+}
 
 // The strip that contains vector i of `vectors`: its first vector and how many it has. The last strip takes one more
 // rather than leave a strip of one vector, whose products would wait for loads: 24 channels are 3 vectors of 8.
@@ -32,19 +48,30 @@ inline Strip strip_of(long i, long vectors) {
 
 template <int ROWS, int WIDE, bool ADD>
 __attribute__((noinline)) void product_tile(Matrix a, const float* b, long b_row, float* c, long c_row, long depth) {
-    vec sum[ROWS][WIDE];
-    COMPOSCOPE_UNROLL for (int r = 0; r < ROWS; ++r)
-        COMPOSCOPE_UNROLL for (int j = 0; j < WIDE; ++j) sum[r][j] = ADD ? load(c + r * c_row + j * LANES) : vec{};
+    constexpr int TWO = pairs(WIDE), ONE = singles(WIDE), LAST = 2 * TWO * LANES;  // the pairs come first
+    pair sum_two[ROWS][TWO + 1];
+    vec sum[ROWS][ONE + 1];
+    COMPOSCOPE_UNROLL for (int r = 0; r < ROWS; ++r) {
+        const float* row = c + r * c_row;
+        COMPOSCOPE_UNROLL for (int j = 0; j < TWO; ++j) sum_two[r][j] = ADD ? load_pair(row + 2 * j * LANES) : pair{};
+        COMPOSCOPE_UNROLL for (int j = 0; j < ONE; ++j) sum[r][j] = ADD ? load(row + LAST + j * LANES) : vec{};
+    }
     for (long d = 0; d < depth; ++d, b += b_row) {
-        vec right[WIDE];
-        COMPOSCOPE_UNROLL for (int j = 0; j < WIDE; ++j) right[j] = load(b + j * LANES);
+        pair right_two[TWO + 1];
+        vec right[ONE + 1];
+        COMPOSCOPE_UNROLL for (int j = 0; j < TWO; ++j) right_two[j] = load_pair(b + 2 * j * LANES);
+        COMPOSCOPE_UNROLL for (int j = 0; j < ONE; ++j) right[j] = load(b + LAST + j * LANES);
         COMPOSCOPE_UNROLL for (int r = 0; r < ROWS; ++r) {
-            const vec left = broadcast(a.at[r * a.row + d * a.col]);
-            COMPOSCOPE_UNROLL for (int j = 0; j < WIDE; ++j) sum[r][j] += left * right[j];
+            const float left = a.at[r * a.row + d * a.col];
+            COMPOSCOPE_UNROLL for (int j = 0; j < TWO; ++j) sum_two[r][j] += (left - pair{}) * right_two[j];
+            COMPOSCOPE_UNROLL for (int j = 0; j < ONE; ++j) sum[r][j] += broadcast(left) * right[j];
         }
     }
-    COMPOSCOPE_UNROLL for (int r = 0; r < ROWS; ++r)
-        COMPOSCOPE_UNROLL for (int j = 0; j < WIDE; ++j) store(c + r * c_row + j * LANES, sum[r][j]);
+    COMPOSCOPE_UNROLL for (int r = 0; r < ROWS; ++r) {
+        float* row = c + r * c_row;
+        COMPOSCOPE_UNROLL for (int j = 0; j < TWO; ++j) store_pair(row + 2 * j * LANES, sum_two[r][j]);
+        COMPOSCOPE_UNROLL for (int j = 0; j < ONE; ++j) store(row + LAST + j * LANES, sum[r][j]);
+    }
 }
 
 template <int ROWS, int WIDE, bool ADD>

@@ -75,7 +75,9 @@ def status() -> Status:
 
 
 def used() -> Counter[str]:
-    """How many convolutions were chosen between since the process began, by "winograd", "narrow" and "torch".
+    """How many convolutions were chosen between since the process began, by kernel ("torch" is PyTorch's).
+
+    Training steps in compiled code are counted as "compiled step", and their convolutions not apart.
 
     What one run took is a difference: ``used() - before``.
     """
@@ -83,7 +85,7 @@ def used() -> Counter[str]:
 
 
 def count(name: str) -> None:
-    """Record one convolution."""
+    """Record one convolution, or one compiled step."""
     _used[name] += 1
 
 

@@ -26,12 +26,12 @@ from composcope.forecasts.regressions import (
     predict_loglinear,
     training_samples,
 )
+from composcope.runs.machine import using_threads
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
 from composcope.tasks.base import Images
 from composcope.verdict import Verdict
 from composcope.verdict.verdict import kind_of
-from composcope.workers.machine import using_threads
 
 if TYPE_CHECKING:
     from composcope.diagnosis.drawing import Axes
@@ -296,14 +296,13 @@ FORECAST_VERSION = 1
 
 def forecast_run(store: Store, run_id: str, on_progress: OnProgress = lambda done, total: None) -> Forecast:
     """Forecast a stored run from its spec, without its weights, and store the numbers with it if it can be written."""
-    made = forecast(store.spec(run_id), on_progress)
-    with suppress(CannotStore) if store.read_only else nullcontext():
-        store.save_measures(run_id, NAME, FORECAST_VERSION, made.numbers())
+    folder = store.run_folder(run_id)
+    made = forecast(folder.spec(), on_progress)
+    with suppress(CannotStore) if folder.read_only else nullcontext():
+        folder.save_measures(NAME, FORECAST_VERSION, made.numbers())
     return made
 
 
 def stored_forecast(store: Store, run_id: str) -> Mapping[str, Any] | None:
     """The numbers that were stored with a run, None if there are none of this version."""
-    if not store.has_measures(run_id, NAME):
-        return None
-    return store.measures(run_id, {NAME: FORECAST_VERSION}).get(NAME)
+    return store.run_folder(run_id).measures({NAME: FORECAST_VERSION}).get(NAME)

@@ -40,8 +40,8 @@ def training_samples(spec: Spec) -> Samples:
     latents = training_latents(task, spec.holdout, spec.sampling, spec.seed)
     codes, first, counts = _distinct(encoding.encode(latents, task.factors).double())
     if len(codes) > MAX_SAMPLES:
-        drawn = torch.randperm(len(codes), generator=generator(spec.seed, "forecast"))[:MAX_SAMPLES].sort().values
-        codes, first, counts = codes[drawn], first[drawn], counts[drawn] * (counts.sum() / counts[drawn].sum())
+        rows = torch.randperm(len(codes), generator=generator(spec.seed, "forecast"))[:MAX_SAMPLES].sort().values
+        codes, first, counts = codes[rows], first[rows], counts[rows] * (counts.sum() / counts[rows].sum())
     chosen = latents[first]
     scale = _scale(spec)
     foregrounds = torch.cat([task.foreground(task.render(part)).double().flatten(1) for part in chosen.split(CHUNK)])

@@ -73,11 +73,11 @@ def _numbers(prediction: Prediction) -> Mapping[str, Any]:
 def forecast_html(forecast: Forecast) -> str:
     """What will happen, some held-out images as both methods draw them, and their numbers."""
     head, *lines = rows(forecast)
-    shown = forecast.prediction.diagnosis.samples
-    assert shown is not None  # every diagnosis of a split has them
-    pictures = [("true", shown.truth)]
+    samples = forecast.prediction.diagnosis.samples
+    assert samples is not None  # every diagnosis of a split has them
+    pictures = [("true", samples.truth)]
     for prediction in forecast.predictions.values():
-        pictures.append((prediction.method, prediction.draw(shown.latents)))
+        pictures.append((prediction.method, prediction.draw(samples.latents)))
     return block(
         line(f"Forecast: {headline(forecast)}", strong=True),
         *(line(reason) for reason in forecast.abstains),

@@ -37,11 +37,11 @@ class Combinations(Holdout):
         if listed.shape[1] != latents.shape[1]:
             raise ValueError(f"combinations have {listed.shape[1]} values; latents have shape {tuple(latents.shape)}")
         both = torch.cat([listed, latents])
-        known = ~absent(both).any(1)
+        complete = ~absent(both).any(1)
         if factors is not None:  # by position on the grid, so that rounding does not matter
             both = torch.stack([f.index(values) for f, values in zip(factors, both.unbind(1), strict=True)], 1)
-            known &= (both >= 0).all(1)
-        number = both.nan_to_num().unique(dim=0, return_inverse=True)[1].masked_fill(~known, -1)
+            complete &= (both >= 0).all(1)
+        number = both.nan_to_num().unique(dim=0, return_inverse=True)[1].masked_fill(~complete, -1)
         wanted, number = number[: len(listed)], number[len(listed) :]
         return torch.isin(number, wanted[wanted >= 0])
 

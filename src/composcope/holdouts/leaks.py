@@ -117,9 +117,9 @@ def _equal(
 
 
 def _words(latents: Float[Tensor, "factors"], factors: Sequence[Factor]) -> str:
-    shown = []
+    words = []
     for factor, value in zip(factors, latents.tolist(), strict=True):
         label = factor.label(value)
         text = label if isinstance(label, str) else f"{label:g}"
-        shown.append(f"{factor.name} absent" if math.isnan(value) else f"{factor.name} = {text}")
-    return ", ".join(shown)
+        words.append(f"{factor.name} absent" if math.isnan(value) else f"{factor.name} = {text}")
+    return ", ".join(words)

@@ -14,6 +14,10 @@ from composcope.factors import Factor
 from composcope.measures.error import Images
 from composcope.measures.grid import on_grid
 
+# Of the search for a mixture: expectation maximisation may end in a local minimum, so several starts are made; it has
+# converged long before the last step.
+RESTARTS, MAX_STEPS = 4, 500
+
 
 @dataclass(frozen=True)
 class Complexity:
@@ -49,10 +53,10 @@ def pixel_complexity(foreground: Images, factors: Sequence[Factor], epsilon: flo
     tables = rearrange(on_grid(foreground.flatten(1), factors), "x y pixels -> pixels x y")
     values = torch.linalg.svdvals(tables.double())
     rounding = torch.finfo(foreground.dtype).eps * max(tables.shape[1:])
-    left = values.square().flip(1).cumsum(1).flip(1).sqrt()
-    filled = left[:, :1] > 1e-6 * left[:, 0].max()
+    tail = values.square().flip(1).cumsum(1).flip(1).sqrt()
+    filled = tail[:, :1] > 1e-6 * tail[:, 0].max()
     exact = ((values > rounding * values[:, :1]) & filled).sum(1)
-    return Complexity(exact, ((left > epsilon * left[:, :1]) & filled).sum(1), epsilon)
+    return Complexity(exact, ((tail > epsilon * tail[:, :1]) & filled).sum(1), epsilon)
 
 
 def independent_blocks(
@@ -100,17 +104,12 @@ class DistributionComplexity:
 
 
 def distribution_complexity(
-    joint: Float[Tensor, "..."],
-    generator: torch.Generator,
-    epsilon: float = 0.01,
-    most: int = 8,
-    restarts: int = 4,
-    steps: int = 500,
+    joint: Float[Tensor, "..."], generator: torch.Generator, epsilon: float = 0.01, most: int = 8
 ) -> DistributionComplexity:
     """Least R with KL(p | sum_{r <= R} w_r prod_i q_ir(t_i)) <= epsilon nats, over nonnegative w and q.
 
     - `joint`: a table of probabilities, one axis per factor; it is normalised.
-    - `generator`: starts of the search, `restarts` for each R; `most`: the largest R tried.
+    - `generator`: starts of the search, four for each R; `most`: the largest R tried.
 
     The nonnegative factorization is found by expectation maximisation, which lowers the divergence at every step but
     may end in a local minimum, so the number is an upper bound. Use it on the distribution of factor values in a
@@ -130,31 +129,31 @@ def distribution_complexity(
     joint = joint.double() / joint.double().sum()
     divergences: list[float] = []
     for components in range(1, most + 1):
-        tries = restarts if components > 1 else 1
-        divergences.append(min(_mixture_divergence(joint, components, generator, steps) for _ in range(tries)))
+        tries = RESTARTS if components > 1 else 1
+        divergences.append(min(_mixture_divergence(joint, components, generator) for _ in range(tries)))
         if divergences[-1] <= epsilon:
             return DistributionComplexity(components, tuple(divergences), epsilon)
     return DistributionComplexity(None, tuple(divergences), epsilon)
 
 
-def _mixture_divergence(joint: Tensor, components: int, generator: torch.Generator, steps: int) -> float:
+def _mixture_divergence(joint: Tensor, components: int, generator: torch.Generator) -> float:
     """KL from the joint to the best mixture that expectation maximisation reaches from one random start."""
     axes = range(joint.ndim)
     weight = torch.full((components,), 1 / components, dtype=joint.dtype)
     profiles = [torch.rand(components, size, generator=generator, dtype=joint.dtype) + 0.1 for size in joint.shape]
     profiles = [profile / profile.sum(1, keepdim=True) for profile in profiles]
     divergence = math.inf
-    for _ in range(steps):
+    for _ in range(MAX_STEPS):
         terms = weight.reshape(-1, *[1] * joint.ndim)
         for axis, profile in enumerate(profiles):
             terms = terms * profile.reshape(components, *[-1 if other == axis else 1 for other in axes])
         mixture = terms.sum(0)
-        known = joint > 0
-        latest = (joint[known] * (joint[known] / mixture[known]).log()).sum().item()
+        positive = joint > 0
+        latest = (joint[positive] * (joint[positive] / mixture[positive]).log()).sum().item()
         if divergence - latest < 1e-9:
             return max(latest, 0.0)
         divergence = latest
-        counts = terms * torch.where(known, joint / mixture.clamp(min=1e-300), 0.0)
+        counts = terms * torch.where(positive, joint / mixture.clamp(min=1e-300), 0.0)
         weight = counts.flatten(1).sum(1)
         profiles = [counts.sum([o + 1 for o in axes if o != axis]) if joint.ndim > 1 else counts for axis in axes]
         profiles = [profile / weight.clamp(min=1e-300)[:, None] for profile in profiles]

@@ -29,8 +29,8 @@ class Schmidt:
 
     def rank_to(self, epsilon: float) -> int:
         """Least number of terms that leave at most `epsilon` of the kernel's Frobenius norm."""
-        left = self.values.square().flip(0).cumsum(0).flip(0).sqrt()
-        return int((left > epsilon * left[0]).sum())
+        tail = self.values.square().flip(0).cumsum(0).flip(0).sqrt()
+        return int((tail > epsilon * tail[0]).sum())
 
     @property
     def effective_rank(self) -> float:
@@ -178,6 +178,7 @@ def block_score(
 Modes = list[Float[Tensor, "_ terms"]]
 # Coordinate descent ends when a sweep lowers the squared error by less than this share of the kernel's energy.
 MIN_GAIN = 1e-7
+# Besides the start from the last solution, for each number of products.
 RANDOM_STARTS = 2
 
 

@@ -135,5 +135,5 @@ def _inverse_radius(gram: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Float[Tens
     ab, bc, ca = (own[i] + own[j] - 2 * gram[i, j] for i, j in ((a, b), (b, c), (c, a)))
     least = 1e-12 * own.mean()  # less than rounding leaves
     four_areas = (4 * ab * bc - (ab + bc - ca).square()).clamp(min=0).sqrt()
-    known = (ab > least) & (bc > least) & (ca > least)
-    return torch.where(known, four_areas / (ab * bc * ca).clamp(min=1e-300).sqrt(), torch.nan)
+    distinct = (ab > least) & (bc > least) & (ca > least)
+    return torch.where(distinct, four_areas / (ab * bc * ca).clamp(min=1e-300).sqrt(), torch.nan)

@@ -18,7 +18,9 @@ from composcope.factors import Factor
 from composcope.measures.grid import grid_index
 from composcope.measures.kernels import Spectrum, centred_gram, centred_spectrum, gram_matrix
 
+# From none, for exact codes, to one that leaves hardly more than the mean; relative to the largest variance.
 RIDGES = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+# Of the cross-validation: each fit has four fifths of the points.
 FOLDS = 5
 CUTOFF = 1e-13
 """Directions whose share of the largest variance is below this are rounding, and dropped."""

@@ -24,17 +24,17 @@ CLASS_COLOURS = {
 
 def drawn(moments: Sequence[Moment], title: str = "") -> Figure:
     """Three panels over training: shares of what held-out images show, score and controls, and each factor."""
-    made = figure(PAGE, 2.9)
+    page = figure(PAGE, 2.9)
     if title:
-        made.suptitle(title)
-    shares, score, factors = made.subplots(1, 3)
+        page.suptitle(title)
+    shares, score, factors = page.subplots(1, 3)
     _shares(shares, moments)
     _score(score, moments)
     _factors(factors, moments)
     for axes in (shares, score, factors):
         axes.set(xlabel="step", ylim=(-0.02, 1.02))
         axes.margins(x=0)
-    return made
+    return page
 
 
 def _shares(axes: Axes, moments: Sequence[Moment]) -> None:

@@ -31,13 +31,13 @@ class Moment:
     def numbers(self) -> dict[str, float]:
         """Every number by name, as loggers take them: "score", "share/superposer", "factor/x", "seen factor/x", ..."""
         verdict = self.verdict
-        found = {"seen_mse": self.seen_mse, "heldout_mse": self.heldout_mse}
+        values = {"seen_mse": self.seen_mse, "heldout_mse": self.heldout_mse}
         if verdict.score is not None:
-            found["score"] = verdict.score
-        found |= {f"share/{name}": share for name, share in verdict.shares.items()}
-        found |= {f"seen share/{name}": share for name, share in verdict.seen_shares.items()}
-        found |= {f"factor/{name}": share for name, share in verdict.factors.items()}
-        return found | {f"seen factor/{name}": share for name, share in verdict.seen_factors.items()}
+            values["score"] = verdict.score
+        values |= {f"share/{name}": share for name, share in verdict.shares.items()}
+        values |= {f"seen share/{name}": share for name, share in verdict.seen_shares.items()}
+        values |= {f"factor/{name}": share for name, share in verdict.factors.items()}
+        return values | {f"seen factor/{name}": share for name, share in verdict.seen_factors.items()}
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Monitor:
         number, self.calls = self.calls, self.calls + 1
         if number % self.every:
             return None
-        found = diagnose(
+        diagnosis = diagnose(
             module,
             self.task,
             self.holdout,
@@ -95,9 +95,11 @@ class Monitor:
             seed=self.seed,
             only="verdict",
         )
-        if found.verdict is None or found.error.seen_mse is None or found.error.heldout_mse is None:
+        if diagnosis.verdict is None or diagnosis.error.seen_mse is None or diagnosis.error.heldout_mse is None:
             raise BadInput(f"{self.holdout} holds out nothing: there is no verdict to watch")
-        moment = Moment(number if step is None else step, found.verdict, found.error.seen_mse, found.error.heldout_mse)
+        moment = Moment(
+            number if step is None else step, diagnosis.verdict, diagnosis.error.seen_mse, diagnosis.error.heldout_mse
+        )
         self.moments.append(moment)
         if self.log is not None:
             self.log(moment.numbers(), step=moment.step)

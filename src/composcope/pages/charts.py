@@ -40,12 +40,12 @@ class Chart:
     bottom: int = HEIGHT - BOTTOM
 
 
-def chart(title: str, drawn: Sequence[Line], labels: Sequence[str], low: float, high: float) -> Chart | None:
+def chart(title: str, lines: Sequence[Line], labels: Sequence[str], low: float, high: float) -> Chart | None:
     """The lines over labelled positions, evenly spaced, on an axis that shows at least low to high."""
-    known = [value for line in drawn for value in line.values if value is not None and math.isfinite(value)]
-    if not known:
+    finite = [value for line in lines for value in line.values if value is not None and math.isfinite(value)]
+    if not finite:
         return None
-    low, high = min(low, *known), max(high, *known)
+    low, high = min(low, *finite), max(high, *finite)
     if high - low < 1e-12:
         low, high = low - 0.5, high + 0.5
     step = (WIDTH - LEFT - RIGHT) / max(1, len(labels) - 1)
@@ -56,7 +56,7 @@ def chart(title: str, drawn: Sequence[Line], labels: Sequence[str], low: float, 
     # A line at 0 helps only where it is clear of the axis's ends and their labels.
     zero = (0.0,) if min(high, -low) > 0.15 * (high - low) else ()
     curves: list[tuple[str, list[tuple[float, float]]]] = []
-    for line in drawn:
+    for line in lines:
         style = "control" if line.control else f"line{sum(kind != 'control' for kind, _ in curves)}"
         points = [
             (round(LEFT + step * index, 1), y(value))
@@ -65,7 +65,7 @@ def chart(title: str, drawn: Sequence[Line], labels: Sequence[str], low: float, 
         ]
         curves.append((style, points))
     rules = [(y(value), tick(value)) for value in dict.fromkeys((low, high, *zero))]
-    said = "; ".join(f"{line.label}: {_said(labels, line.values)}" for line in drawn)
+    said = "; ".join(f"{line.label}: {_said(labels, line.values)}" for line in lines)
     return Chart(f"{title}. {said}", step, rules, (labels[0], labels[-1]), curves)
 
 

@@ -179,10 +179,10 @@ def distance_chart(diagnosis: Diagnosis) -> Chart | None:
     curve, blank = (diagnosis.error.by_distance.get(name) for name in ("mse", "blank_mse"))
     if curve is None or blank is None or len(curve.distances) < 2 or len(blank.means) != len(curve.means):
         return None
-    drawn = [Line("decoder", curve.means.tolist()), Line("blank image", blank.means.tolist(), control=True)]
+    lines = [Line("decoder", curve.means.tolist()), Line("blank image", blank.means.tolist(), control=True)]
     steps = [f"{steps:g}" for steps in curve.distances.tolist()]
     steps[0], steps[-1] = f"{steps[0]} step in", f"{steps[-1]} steps in"
-    return chart("held-out MSE by steps into the hole", drawn, steps, 0.0, 0.0)
+    return chart("held-out MSE by steps into the hole", lines, steps, 0.0, 0.0)
 
 
 def orders_chart(diagnosis: Diagnosis) -> Chart | None:
@@ -226,8 +226,8 @@ def charts(diagnosis: Diagnosis) -> list[LayerChart]:
     for quantity in layer_quantities(diagnosis.factors, diagnosis.heldout > 0):
         if quantity.chart:
             by_chart.setdefault(quantity.chart, []).append(quantity)
-    drawn = [_layer_chart(diagnosis, title, quantities) for title, quantities in by_chart.items()]
-    return [made for made in drawn if made is not None]
+    layer_charts = [_layer_chart(diagnosis, title, quantities) for title, quantities in by_chart.items()]
+    return [each for each in layer_charts if each is not None]
 
 
 def _layer_chart(diagnosis: Diagnosis, title: str, quantities: list[Quantity]) -> LayerChart | None:
@@ -241,5 +241,5 @@ def _layer_chart(diagnosis: Diagnosis, title: str, quantities: list[Quantity]) -
             lines.append(Line("untrained", untrained, control=True))
     else:
         lines = [Line(quantity.title, [value(quantity, layer) for layer in layers.values()]) for quantity in quantities]
-    drawn = chart(title, lines, list(layers), first.low, first.high)
-    return None if drawn is None else LayerChart(title, first.reading, lines, drawn)
+    coordinates = chart(title, lines, list(layers), first.low, first.high)
+    return None if coordinates is None else LayerChart(title, first.reading, lines, coordinates)

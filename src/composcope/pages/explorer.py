@@ -46,7 +46,7 @@ def opened(store: Store, run_ids: Sequence[str]) -> tuple[list[Run], dict[str, s
     runs, problems = [], {}
     for prefix in run_ids:
         try:
-            runs.append(Run(store.spec(store.find(prefix)), store))
+            runs.append(store[store.find(prefix)])
         except ComposcopeError as error:
             problems[prefix] = str(error)
     return runs, problems
@@ -179,7 +179,7 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """
     task, heldout = run.spec.task, run.split.mask
     index = grid_index(run.split.latents, task.factors)
-    drawn = task.foreground(run.draw())
+    foregrounds = task.foreground(run.draw())
     if len(task.factors) > 1:
         name, rows = "Superposition", list(index.unbind(1))
         # A diagonal of the grid has every value of all factors, so its parts are all there are.
@@ -194,10 +194,10 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         rows = [torch.where(heldout, heldout.cumsum(0) - 1, -1)]
     else:
         return None, None
-    known = torch.stack(rows).amin(0) >= 0
-    total = torch.stack([part[row[known]] for part, row in zip(parts, rows, strict=True)]).sum(0)
+    complete = torch.stack(rows).amin(0) >= 0
+    total = torch.stack([part[row[complete]] for part, row in zip(parts, rows, strict=True)]).sum(0)
     match = torch.full((len(index),), torch.nan, dtype=torch.float64)
-    match[known] = shape_correlation(drawn[known], total)
+    match[complete] = shape_correlation(foregrounds[complete], total)
     packs = [
         {"rows": packed(row.numpy().astype(np.int32)), "images": packed_pixels(part, scale(part))}
         for part, row in zip(parts, rows, strict=True)
@@ -210,13 +210,10 @@ def predicted(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
 def diagnosed(run: Run, stored_only: bool = False) -> tuple[Diagnosis | None, str]:
     """The diagnosis, or why there is none."""
     try:
-        if not stored_only or run.store is None:
-            return run.diagnosis, ""
-        if run.store.has_diagnosis(run.run_id):
-            return run.store.diagnosis(run.run_id), ""
+        diagnosis = run.artifacts.diagnosis() if stored_only else run.diagnosis
     except ComposcopeError as error:
         return None, str(error)
-    return None, "the run is not diagnosed"
+    return diagnosis, "" if diagnosis else "the run is not diagnosed"
 
 
 def layer_data(layer: LayerDiagnosis, heldout: Bool[Tensor, "n"]) -> dict[str, Any]:
@@ -246,16 +243,16 @@ def scale(images: Images) -> list[float]:
     return [min(0.0, images.min().item()), max(1.0, images.max().item())]
 
 
-def outside(images: Images, shown: Sequence[float]) -> int:
+def outside(images: Images, ends: Sequence[float]) -> int:
     """How many pixels lie too far outside a range to be kept."""
-    low, high = shown
+    low, high = ends
     room = BEYOND * (high - low)
     return int(((images < low - room) | (images > high + room)).sum())
 
 
-def packed_pixels(images: Images, shown: Sequence[float]) -> dict[str, Any]:
+def packed_pixels(images: Images, ends: Sequence[float]) -> dict[str, Any]:
     """Images as bytes, with the values of the first and the last level; 255 is no value."""
-    low, high = shown
+    low, high = ends
     room = BEYOND * (high - low)
     pixels: Pixels = images.float().mean(1)
     least = max(min(low, pixels.min().item()), low - room)

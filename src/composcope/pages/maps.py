@@ -137,8 +137,8 @@ def _factors(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     verdict = diagnosis.verdict
     factors = []
     for name, size in zip(diagnosis.factors, diagnosis.sizes, strict=True):
-        known = [] if verdict is None else verdict.names.get(name) or [f"{v:g}" for v in verdict.values.get(name, ())]
-        factors.append({"name": name, "values": list(known) if len(known) == size else list(range(size))})
+        labels = [] if verdict is None else verdict.names.get(name) or [f"{v:g}" for v in verdict.values.get(name, ())]
+        factors.append({"name": name, "values": list(labels) if len(labels) == size else list(range(size))})
     return factors
 
 
@@ -179,10 +179,10 @@ def _classes(diagnosis: Diagnosis, samples: Samples) -> dict[str, Any] | None:
 def _volumes(diagnosis: Diagnosis) -> dict[str, Any] | None:
     """log10 dv of every layer minus its mean over seen points, all layers on one scale that is symmetric about 0."""
     over = torch.stack([_volume(layer, diagnosis.points) for layer in diagnosis.layers.values()])
-    known = over[over.isfinite()].abs()
-    if not len(known):
+    finite = over[over.isfinite()].abs()
+    if not len(finite):
         return None
-    limit = max(MIN_LIMIT, known.quantile(0.98).item())
+    limit = max(MIN_LIMIT, finite.quantile(0.98).item())
     return {**packed(levels(_over(diagnosis, over), -limit, limit)), "low": -limit, "high": limit}
 
 
@@ -196,7 +196,7 @@ def _volume(layer: LayerDiagnosis, points: int) -> Float[Tensor, "points"]:
 def _tuning(diagnosis: Diagnosis) -> dict[str, Any] | None:
     """The most variable units of every layer, (layers, units, y, x), each on its own scale."""
     shape = _over(diagnosis, torch.zeros(diagnosis.points)).shape
-    shown = torch.full((len(diagnosis.layers), UNITS, *shape), NOTHING, dtype=torch.uint8)
+    pictures = torch.full((len(diagnosis.layers), UNITS, *shape), NOTHING, dtype=torch.uint8)
     numbers: list[list[int]] = []
     for index, layer in enumerate(diagnosis.layers.values()):
         tuned = layer.tuning
@@ -206,10 +206,10 @@ def _tuning(diagnosis: Diagnosis) -> dict[str, Any] | None:
         flat = tuned.maps.flatten(1)
         best = flat.nan_to_num(0).var(1).topk(min(UNITS, len(flat))).indices
         for row, unit in enumerate(best.tolist()):
-            drawn = _over(diagnosis, flat[unit])
-            shown[index, row] = torch.from_numpy(levels(drawn, drawn.min().item(), drawn.max().item()))
+            picture = _over(diagnosis, flat[unit])
+            pictures[index, row] = torch.from_numpy(levels(picture, picture.min().item(), picture.max().item()))
         numbers.append(tuned.shown[best].tolist())
-    return {**packed(shown.numpy()), "units": numbers} if any(numbers) else None
+    return {**packed(pictures.numpy()), "units": numbers} if any(numbers) else None
 
 
 def _kernel(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
@@ -217,8 +217,8 @@ def _kernel(diagnosis: Diagnosis, samples: Samples | None) -> dict[str, Any]:
     rows = _kernel_rows(diagnosis)
     part = diagnosis.kernels.cosine[rows][:, rows].double()
     low = min(0.0, part.nan_to_num(0).min().item())
-    known = samples is not None and len(samples.heldout) == diagnosis.points
-    held = samples.heldout[diagnosis.kernels.rows[rows]].int().tolist() if samples is not None and known else []
+    over_grid = samples is not None and len(samples.heldout) == diagnosis.points
+    held = samples.heldout[diagnosis.kernels.rows[rows]].int().tolist() if samples is not None and over_grid else []
     return {**packed(levels(part, low, 1.0)), "low": low, "high": 1.0, "heldout": held}
 
 

@@ -21,7 +21,8 @@ from composcope.pages.page import render, write_page
 from composcope.pages.runs import RunRow, missing_row, run_row, short_row
 from composcope.runs.spec import Spec
 from composcope.store.index import without_collections
-from composcope.store.store import Record, Store
+from composcope.store.records import Record
+from composcope.store.store import Store
 from composcope.study.judging import Judgement, PartJudgement
 from composcope.study.ledger import Ledger, seed_texts
 from composcope.study.panel import RenderedPanel
@@ -114,8 +115,8 @@ def missing_specs(store: Store, request: Request) -> list[Spec]:
     for panel in request.panels:
         with suppress(RunFailed):  # a search that meets a damaged run, which is in the table
             wanted |= {spec.run_id: spec for spec in panel.needed(request.plan(panel), store)}
-    known = set(store.run_ids())
-    return [spec for run_id, spec in wanted.items() if run_id not in known]
+    stored = set(store.run_ids())
+    return [spec for run_id, spec in wanted.items() if run_id not in stored]
 
 
 def claim_view(judgement: Judgement, panels: Sequence[RenderedPanel]) -> dict[str, Any]:
@@ -221,14 +222,14 @@ def groups(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
         by_title.setdefault((row.title, row.about), []).append(row)
     largest = sorted(by_title.items(), key=lambda item: (-len(item[1]), item[0]))
     lines = [{"Run": title, "Settings": about, **group_numbers(group)} for (title, about), group in largest[:MAX_ROWS]]
-    left = [row for _, group in largest[MAX_ROWS:] for row in group]
-    return [*lines, {"Run": "all others", "Settings": "", **group_numbers(left)}] if left else lines
+    others = [row for _, group in largest[MAX_ROWS:] for row in group]
+    return [*lines, {"Run": "all others", "Settings": "", **group_numbers(others)}] if others else lines
 
 
 def group_numbers(rows: Sequence[RunRow]) -> dict[str, Any]:
     def mean(values: Iterable[float | None]) -> float | None:
-        known = [value for value in values if value is not None and math.isfinite(value)]
-        return sum(known) / len(known) if known else None
+        finite = [value for value in values if value is not None and math.isfinite(value)]
+        return sum(finite) / len(finite) if finite else None
 
     verdicts = Counter(row.kind or row.status for row in rows)
     return {

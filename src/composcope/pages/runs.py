@@ -13,10 +13,11 @@ from composcope.encodings import Encoding, PerFactor
 from composcope.errors import BadInput
 from composcope.forecasts.forecast import stored_forecast
 from composcope.pages.diagnosis_page import diagnosis_part, part_data
-from composcope.runs.run import VERDICT_VERSION
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.spec import Spec
 from composcope.sampling import Draws, Everything, Sampling, Stripes
-from composcope.store.store import Record, Store, flatten
+from composcope.store.records import Record, flatten
+from composcope.store.store import Store
 from composcope.verdict import NOT_LEARNED
 
 CODES = {"onehot": "one-hot"}
@@ -183,7 +184,7 @@ def run_row(store: Store, run_id: str, record: Record | None = None) -> RunRow:
     if record.status != "done":
         return row
     try:
-        diagnosis = store.current_diagnosis(run_id)
+        diagnosis = store.run_folder(run_id).diagnosis()
         return _without_diagnosis(store, row) if diagnosis is None else _with_diagnosis(store, row, diagnosis)
     except Exception as error:  # a file that cannot be read must not cost the reader the whole page
         problem = f"its diagnosis cannot be read ({_line(error)}): {measure_command(store, run_id)}"
@@ -204,7 +205,7 @@ def short_row(store: Store, record: Record) -> RunRow:
 def _without_diagnosis(store: Store, row: RunRow) -> RunRow:
     """The row with the verdict that is stored by itself, if there is one and its definition has not changed since."""
     note = f"not diagnosed: {measure_command(store, row.run_id)}"
-    stored = "verdict" in row.record.measures and store.measures(row.run_id, {"verdict": VERDICT_VERSION})
+    stored = "verdict" in row.record.measures and store.run_folder(row.run_id).measures({"verdict": DIAGNOSIS_VERSION})
     return replace(_with_verdict(row, stored["verdict"]) if stored else row, note=note)
 
 
@@ -233,8 +234,8 @@ def measure_command(store: Store, run_id: str) -> str:
 def described(spec: Mapping[str, Any]) -> tuple[str, str]:
     """A run's title, and in short its decoder's sizes, its task and its hole."""
     try:
-        known = Spec.from_dict(spec)
-        name, task = title(known), known.task.to_dict(defaults=False)
+        loaded = Spec.from_dict(spec)
+        name, task = title(loaded), loaded.task.to_dict(defaults=False)
     except BadInput:  # a plugin that is not loaded, or not a spec at all
         kinds = [entry(spec, role, "kind") for role in ("encoding", "decoder", "sampling")]
         name, task = ", ".join(str(kind) for kind in kinds if kind is not None) or "unknown", entry(spec, "task")
@@ -250,14 +251,14 @@ def brief(part: Any, words: bool = False) -> str:
     """
     if not isinstance(part, Mapping):
         return str(part)
-    shown = [
+    texts = [
         f"{name} {value:g}" if isinstance(value, int | float) else f"{value}"
         for name, value in part.items()
         if name != "kind"
         and not isinstance(value, bool)
         and isinstance(value, (int, float, str) if words else (int, float))
     ]
-    return " ".join([str(part.get("kind")), *shown])
+    return " ".join([str(part.get("kind")), *texts])
 
 
 def _with_diagnosis(store: Store, row: RunRow, diagnosis: Diagnosis) -> RunRow:

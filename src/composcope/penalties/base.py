@@ -75,7 +75,7 @@ class DrawingPenalty(Penalty):
     """A penalty on what the module draws from codes."""
 
     def check(self, decoder: Decoder) -> None:
-        if not decoder.takes_codes:
+        if not decoder.draws_codes:
             raise ValueError(f"{self} acts on images drawn from codes, and {type(decoder).__name__} is given images")
 
 

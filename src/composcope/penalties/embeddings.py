@@ -1,5 +1,7 @@
 """The paper's penalties on low-rank embeddings: entropy of their weights, variance of their vectors."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -7,6 +9,7 @@ from torch import Tensor, nn
 from composcope.components import register
 from composcope.decoders.base import Decoder
 from composcope.decoders.lowrank import embeddings_of
+from composcope.fastconv import Part, penalty_recipe
 from composcope.penalties.base import Batch, Penalty, Weight
 
 
@@ -59,3 +62,18 @@ def _energy_shares(weight: Float[Tensor, "values rank"]) -> Float[Tensor, "value
     """p_n = lambda_n^2 / sum_m lambda_m^2, and zeros instead of 0 / 0 where all weights are zero."""
     energy = weight.square()
     return energy / energy.sum(1, keepdim=True).clamp(min=1e-12)
+
+
+@penalty_recipe(Entropy)
+def _entropies(penalty: Entropy, module: nn.Module) -> Sequence[Part]:
+    weights = [embedding.weight for embedding in embeddings_of(module)]
+    return [Part("entropy", tuple(weight.shape), (weight,), constants=(penalty.weight,)) for weight in weights]
+
+
+@penalty_recipe(Variance)
+def _variances(penalty: Variance, module: nn.Module) -> Sequence[Part]:
+    sides = [side for embedding in embeddings_of(module) for side in (embedding.v, embedding.u)]
+    sizes = [(side.shape[0] * side.shape[1], side.shape[2]) for side in sides]
+    return [
+        Part("variance", size, (side,), constants=(penalty.weight,)) for size, side in zip(sizes, sides, strict=True)
+    ]

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, conv2d, pad
 
 from composcope.tasks.base import Images
-from composcope.training import AdamW
 
 # Larger images are averaged down to this side: readers of whole objects need no more, and take a tenth of the time.
 MAX_SIDE = 64
@@ -133,7 +132,7 @@ def train_network(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(2**31, (), generator=rng)))
         network = Network(shape, classes)
-    optimizer = AdamW(network.parameters(), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.01, fused=True)
     network.train()
     right: list[float] = []
     last = MAX_STEPS
@@ -142,7 +141,9 @@ def train_network(
         optimizer.zero_grad()
         scores = network(augmented(images, rng)) + offsets
         nn.functional.cross_entropy(scores, target).backward()
-        optimizer.step(RATE if len(right) < last - LAST_STEPS else RATE / 10)
+        for group in optimizer.param_groups:
+            group["lr"] = RATE if len(right) < last - LAST_STEPS else RATE / 10
+        optimizer.step()
         right.append((scores.argmax(1) == target).float().mean().item())
         done = len(right)
         if last == MAX_STEPS and _enough(right):

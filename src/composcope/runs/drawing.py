@@ -15,19 +15,19 @@ def draw_split(factors: Sequence[Factor], latents: Tensor, mask: Tensor, ax: Axe
     axes = ax or new_axes(3.2, 3.2)
     names = [factor.name for factor in factors]
     second = latents[:, 1] if len(names) > 1 else torch.zeros(len(latents))
-    first, second_values, withheld = latents[:, 0].numpy(), second.numpy(), mask.numpy()
-    for chosen, colour, label in ((~withheld, SEEN, "seen"), (withheld, HELDOUT, "held-out")):
-        axes.scatter(first[chosen], second_values[chosen], s=12, color=colour, label=label)
+    first, second_values, heldout = latents[:, 0].numpy(), second.numpy(), mask.numpy()
+    for rows, colour, label in ((~heldout, SEEN, "seen"), (heldout, HELDOUT, "held-out")):
+        axes.scatter(first[rows], second_values[rows], s=12, color=colour, label=label)
     axes.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "", aspect="equal" if len(names) > 1 else "auto")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return axes
 
 
-def draw_images(truth: Tensor, drawn: Tensor, labels: Sequence[str], ax: Axes | None = None) -> Axes:
+def draw_images(truth: Tensor, outputs: Tensor, labels: Sequence[str], ax: Axes | None = None) -> Axes:
     """True images above drawn ones, side by side in one picture, with the origin at the lower left."""
     axes = ax or new_axes(1.0 * len(truth) + 0.6, 2.4)
     height, width = truth.shape[-2:]
-    rows = [torch.cat([_framed(image) for image in images], dim=2) for images in (drawn, truth)]
+    rows = [torch.cat([_framed(image) for image in images], dim=2) for images in (outputs, truth)]
     picture = torch.cat(rows, dim=1).permute(1, 2, 0).numpy()
     gray = picture.shape[2] != 3
     axes.imshow(picture[..., 0] if gray else picture.clip(0, 1), origin="lower", cmap="gray", vmin=0, vmax=1)

@@ -1,33 +1,72 @@
-"""Doing one run: train what a spec describes, and store it."""
+"""Doing one run: train what a spec describes, measure it, and store it."""
 
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
 
 from composcope.errors import BadInput, RunFailed
 from composcope.fastconv import Mode, used, using
 from composcope.holdouts import split
 from composcope.penalties import TrainingData
 from composcope.randomness import generator
-from composcope.runs.run import Run, build, load
+from composcope.runs.machine import provenance_of, usable_device, using_threads
+from composcope.runs.run import InMemory, Run, build
 from composcope.runs.spec import Spec, training_latents, warn_unless_composition
-from composcope.store.store import Store
-from composcope.tasks.base import Images
 from composcope.training import OnEpoch, OnStep, Trained, train
-from composcope.workers.machine import provenance_of, usable_device, using_threads
 
 log = logging.getLogger(__name__)
 
 BUSY_PAUSE = 0.5  # seconds until a run that another process is doing is looked at again
 
 
+def train_spec(
+    spec: Spec, device: str | torch.device = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
+) -> Trained:
+    """The walk of one run: task -> holdout -> sampling -> encoding -> decoder -> training."""
+    factors = spec.task.factors
+    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
+    codes = spec.encoding.encode(latents, factors)
+    images = spec.task.render(latents)
+    inputs, targets = spec.decoder.pairs(codes, images)
+    data = None
+    if spec.penalties:  # which may know the codes of held-out combinations, but not their images
+        heldout = spec.encoding.encode(split(spec.task, spec.holdout).heldout, factors)
+        rng = generator(spec.seed, "penalties")
+        data = TrainingData(codes, images, heldout, spec.encoding.code_sizes(factors), rng)
+    return train(
+        build(spec),
+        inputs,
+        targets,
+        spec.training,
+        spec.seed,
+        spec.penalties,
+        device,
+        on_step,
+        on_epoch,
+        loss=spec.decoder.loss if spec.decoder.has_own_loss else None,
+        data=data,
+    )
+
+
+@runtime_checkable
+class RunStore(Protocol):
+    """Where finished runs are kept: a `Store`."""
+
+    def has(self, run_id: str) -> bool: ...
+    def lease(self, run_id: str) -> AbstractContextManager[bool]: ...
+    def prepare(self, run_id: str | None = None) -> None: ...
+    def save(self, spec: Spec, trained: Trained, provenance: Mapping[str, Any]) -> Run: ...
+    def save_failure(self, spec: Spec, reason: str, provenance: Mapping[str, Any]) -> None: ...
+    def __getitem__(self, run_id: str) -> Run: ...
+
+
 def run(
     spec: Spec,
-    store: Store | None = None,
+    store: RunStore | None = None,
     device: str = "cpu",
     threads: int = 1,
     kernels: Mode = "auto",
@@ -62,7 +101,7 @@ def run(
 
 def run_with_lease(
     spec: Spec,
-    store: Store | None,
+    store: RunStore | None,
     device: str,
     threads: int,
     kernels: Mode,
@@ -72,13 +111,13 @@ def run_with_lease(
 ) -> Run:
     """As `run`, by a process that holds the run's lease already."""
     usable = usable_device(device)
+    if store is not None and store.has(spec.run_id):
+        return _measured(store[spec.run_id])
     if store is not None:
-        if store.has(spec.run_id):
-            return load(store, spec.run_id)
         store.prepare(spec.run_id)
+    log.info("run %s: training on %s", spec.run_id, device)
     with using(kernels):
         provenance = {**provenance_of(device, threads), "split": str(spec.certificate), **(about or {})}
-    log.info("run %s: training on %s", spec.run_id, device)
     try:
         before = used()
         with using_threads(threads), using(kernels):
@@ -90,37 +129,11 @@ def run_with_lease(
             store.save_failure(spec, reason, provenance)
         raise RunFailed(f"run {spec.run_id}: {reason}") from error
     if store is None:
-        return Run(spec, trained=trained, provenance={**provenance, **trained.times})
-    store.save(spec, trained, provenance)
-    return load(store, spec.run_id)
+        return Run(spec, InMemory(trained, provenance))
+    # Stored before it is measured: measuring may fail, and training took longer.
+    return _measured(store.save(spec, trained, provenance))
 
 
-def train_spec(
-    spec: Spec, device: str | torch.device = "cpu", on_step: OnStep | None = None, on_epoch: OnEpoch | None = None
-) -> Trained:
-    """task -> holdout -> sampling -> encoding -> decoder -> training."""
-    latents = training_latents(spec.task, spec.holdout, spec.sampling, spec.seed)
-    codes = spec.encoding.encode(latents, spec.task.factors)
-    images = spec.task.render(latents)
-    inputs, targets = spec.decoder.pairs(codes, images)
-    return train(
-        build(spec),
-        inputs,
-        targets,
-        spec.training,
-        spec.seed,
-        spec.penalties,
-        device,
-        on_step,
-        on_epoch,
-        loss=spec.decoder.loss if spec.decoder.has_own_loss else None,
-        data=_training_data(spec, codes, images) if spec.penalties else None,
-    )
-
-
-def _training_data(spec: Spec, codes: Tensor, images: Images) -> TrainingData:
-    """What penalties may know: the training set and the codes of the withheld combinations, not their images."""
-    factors = spec.task.factors
-    heldout = spec.encoding.encode(split(spec.task, spec.holdout).heldout, factors)
-    rng = generator(spec.seed, "penalties")
-    return TrainingData(codes, images, heldout, spec.encoding.code_sizes(factors), rng)
+def _measured(run: Run) -> Run:
+    _ = run.measures
+    return run

@@ -1,11 +1,10 @@
 """A finished run, opened."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +12,15 @@ from torch import Tensor, nn
 from composcope.diagnosis import Diagnosis, diagnose
 from composcope.diagnosis.errors import PointErrors, mean_errors, mean_over, point_errors
 from composcope.diagnosis.points import grid_split
+from composcope.diagnosis.summary import headline, score_text
 from composcope.diagnosis.superposition import code_columns, parts_alone
-from composcope.errors import BadInput, CannotStore
+from composcope.display import block, images, line, table
+from composcope.errors import BadInput, CannotStore, Damaged, TooNew
 from composcope.factors import Latents
 from composcope.holdouts import Split
 from composcope.randomness import seeded
+from composcope.runs import DIAGNOSIS_VERSION, ERROR_VERSION
 from composcope.runs.spec import Spec
-from composcope.store.checked_files import Damaged, TooNew
-from composcope.store.measure_files import DIAGNOSIS_VERSION
-from composcope.store.store import Store
 from composcope.tasks.base import Images
 from composcope.training import Trained, Weights
 
@@ -30,18 +29,80 @@ if TYPE_CHECKING:
 
     from composcope.runs.drawing import Axes
 
-log = logging.getLogger(__name__)
+Measures = dict[str, dict[str, Any]]
+"""What was measured, by the name of the set and of the number."""
 
-# Measures made at the end of every run, with the version of their definition.
-VERSIONS = {"error": 2}  # 2: a table's background is learned or given
-# Of the verdict that is stored by itself: that of the diagnosis.
-VERDICT_VERSION = DIAGNOSIS_VERSION
+SAMPLES = 6  # images in a row
+
+
+@runtime_checkable
+class Artifacts(Protocol):
+    """What training left of a run and what was measured since: the run's folder in a store, or `InMemory`.
+
+    - `read_only`: whether measures may be impossible to add.
+    """
+
+    @property
+    def read_only(self) -> bool: ...
+    def weights(self, step: int | None = None) -> Weights: ...
+    def curve(self) -> "pd.DataFrame": ...
+    def provenance(self) -> Mapping[str, Any]: ...
+    def measures(self, versions: Mapping[str, int] | None = None) -> Measures: ...
+    def save_measures(self, name: str, version: int, values: Mapping[str, Any]) -> None: ...
+    def has_diagnosis(self) -> bool: ...
+    def diagnosis(self) -> Diagnosis | None: ...
+    def save_diagnosis(self, diagnosis: Diagnosis) -> None: ...
+    def verify(self) -> None: ...
+
+
+@dataclass(frozen=True, repr=False)
+class InMemory:
+    """The artifacts of a run that is in no store; what is measured is kept by the `Run` alone.
+
+    - `about`: the provenance but for the times.
+    """
+
+    trained: Trained
+    about: Mapping[str, Any]
+    read_only: bool = False
+
+    def __repr__(self) -> str:
+        return "in memory"
+
+    def weights(self, step: int | None = None) -> Weights:
+        return self.trained.weights if step is None else self.trained.snapshots[step]
+
+    def curve(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        return pd.DataFrame(self.trained.curve)
+
+    def provenance(self) -> Mapping[str, Any]:
+        return {**self.about, **self.trained.times}
+
+    def measures(self, versions: Mapping[str, int] | None = None) -> Measures:
+        return {}
+
+    def save_measures(self, name: str, version: int, values: Mapping[str, Any]) -> None: ...
+
+    def has_diagnosis(self) -> bool:
+        return False
+
+    def diagnosis(self) -> Diagnosis | None:
+        return None
+
+    def save_diagnosis(self, diagnosis: Diagnosis) -> None: ...
+
+    def verify(self) -> None: ...
 
 
 class Run:
     """A finished run, opened: everything is read or computed when it is first used, and then kept.
 
-    - `store`: where the run is; None for a run that is only in memory, of which `trained` and `provenance` are given.
+    `cs.run(spec)` returns one, and `store[run_id]` opens a stored one.
+
+    - `artifacts`: where weights and measures are. `weights`: those of a run that was trained just now, which need not
+      be read again.
 
     >>> import composcope as cs
     >>> spec = cs.Spec(cs.BumpTask(8), cs.Square(2, 5), cs.Bump(), cs.MLP(depth=1), training=cs.Training(steps=2))
@@ -50,19 +111,13 @@ class Run:
     ((64, 1, 8, 8), 16)
     """
 
-    def __init__(
-        self,
-        spec: Spec,
-        store: Store | None = None,
-        *,
-        trained: Trained | None = None,
-        provenance: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.spec, self.store = spec, store
-        self._trained, self._provenance = trained, provenance
+    def __init__(self, spec: Spec, artifacts: Artifacts | None = None, weights: Weights | None = None) -> None:
+        self.spec, self._artifacts = spec, artifacts
+        if weights is not None:
+            self.weights = weights
 
     def __repr__(self) -> str:
-        return f"Run({self.run_id}, {self.store or 'in memory'})"
+        return f"Run({self.run_id}, {self._artifacts or 'not trained'})"
 
     @property
     def run_id(self) -> str:
@@ -70,28 +125,30 @@ class Run:
 
     # What training left
 
+    @property
+    def artifacts(self) -> Artifacts:
+        if self._artifacts is None:
+            raise BadInput(f"run {self.run_id} has neither a store nor weights in memory")
+        return self._artifacts
+
     @cached_property
     def weights(self) -> Weights:
-        return self._trained.weights if self._trained else self._stored.weights(self.run_id)
+        return self.artifacts.weights()
 
     @cached_property
     def curve(self) -> "pd.DataFrame":
         """The loss by epoch."""
-        import pandas as pd
-
-        return pd.DataFrame(self._trained.curve) if self._trained else self._stored.curve(self.run_id)
+        return self.artifacts.curve()
 
     @cached_property
     def snapshots(self) -> Mapping[int, Weights]:
         """The weights after the steps named in `training.snapshots`."""
-        if self._trained:
-            return self._trained.snapshots
-        return {step: self._stored.weights(self.run_id, step) for step in self.spec.training.snapshots}
+        return {step: self.artifacts.weights(step) for step in self.spec.training.snapshots}
 
     @cached_property
     def provenance(self) -> Mapping[str, Any]:
         """What the numbers may depend on beyond the spec: versions, machine, seconds."""
-        return self._stored.provenance(self.run_id) if self._provenance is None else self._provenance
+        return self.artifacts.provenance()
 
     @property
     def seconds(self) -> float:
@@ -100,15 +157,9 @@ class Run:
 
     @property
     def cpu_seconds(self) -> float | None:
-        """The CPU time of training; None for a run of an earlier version, which did not measure it."""
+        """The CPU time of training; None if it was not measured."""
         value = self.provenance.get("cpu_seconds")
         return None if value is None else float(value)
-
-    @property
-    def _stored(self) -> Store:
-        if self.store is None:
-            raise BadInput(f"run {self.run_id} has neither a store nor weights in memory")
-        return self.store
 
     # The trained network
 
@@ -175,24 +226,24 @@ class Run:
 
     def parts_alone(self, rows: Sequence[int] | Tensor | None = None) -> list[Images]:
         """D(x_super), D(y_super), ... as foregrounds, for these rows of the split; by default for the held-out ones."""
-        chosen = self.split.mask.nonzero()[:, 0] if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        selected = self.split.mask.nonzero()[:, 0] if rows is None else torch.as_tensor(rows, dtype=torch.long)
         columns = code_columns(self.spec.encoding, self.spec.task.factors)
-        images = parts_alone(self.draw_codes, self.codes, columns, self.split.mask, chosen)
+        images = parts_alone(self.draw_codes, self.codes, columns, self.split.mask, selected)
         return [self.spec.task.foreground(part) for part in images]
 
     # What was measured
 
     @cached_property
     def measures(self) -> Mapping[str, Mapping[str, Any]]:
-        """Measures by set and name. Those that the store lacks, or has in an older version, are made and stored."""
-        if self.store is None:
-            return {"error": self._measure_error()}
-        if self.store.measures(self.run_id, VERSIONS).keys() == VERSIONS.keys():
-            return self.store.measures(self.run_id)
+        """Measures by set and name. The error, which every run has, is measured and stored if it is missing or old."""
+        stored = self.artifacts.measures()
+        current = {"error": ERROR_VERSION}
+        if self.artifacts.measures(current).keys() == current.keys():
+            return stored
         error = self._measure_error()
-        with suppress(CannotStore) if self.store.read_only else nullcontext():
-            self.store.save_measures(self.run_id, "error", VERSIONS["error"], error)
-        return {**self.store.measures(self.run_id), "error": error}
+        with self._unless_read_only():
+            self.artifacts.save_measures("error", ERROR_VERSION, error)
+        return {**stored, "error": error}
 
     @property
     def error(self) -> Mapping[str, Any]:
@@ -208,17 +259,16 @@ class Run:
 
         It takes little more than drawing all images; the diagnosis has it with everything else.
         """
-        known = {} if self.store is None else self.store.measures(self.run_id, {"verdict": VERDICT_VERSION})
-        if "verdict" in known:
-            return known["verdict"]
-        found = self.diagnose(only="verdict").verdict
-        if found is None:
+        stored = self.artifacts.measures({"verdict": DIAGNOSIS_VERSION})
+        if "verdict" in stored:
+            return stored["verdict"]
+        verdict = self.diagnose(only="verdict").verdict
+        if verdict is None:
             raise BadInput(f"run {self.run_id}: nothing is held out, so there is no verdict")
         names = ("kind", "score", "shares", "seen_shares", "factors", "seen_factors")
-        values = {name: getattr(found, name) for name in names}
-        if self.store is not None:
-            with suppress(CannotStore) if self.store.read_only else nullcontext():
-                self.store.save_measures(self.run_id, "verdict", VERDICT_VERSION, values)
+        values = {name: getattr(verdict, name) for name in names}
+        with self._unless_read_only():
+            self.artifacts.save_measures("verdict", DIAGNOSIS_VERSION, values)
         return values
 
     @cached_property
@@ -229,18 +279,23 @@ class Run:
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """The stored diagnosis; made, and stored if there is a store, where there is none that can be read."""
-        if self.store is None:
-            return self.diagnose()
         try:
-            if self.store.has_diagnosis(self.run_id):
-                return self.store.diagnosis(self.run_id)
+            stored = self.artifacts.diagnosis()
         except TooNew:
             raise
         except Damaged:  # a diagnosis can be made again at any time, so damage to one is not an error
-            pass
+            stored = None
+        if stored is not None:
+            return stored
         diagnosis = self.diagnose()
-        with suppress(CannotStore) if self.store.read_only else nullcontext():
-            self.store.save_diagnosis(self.run_id, diagnosis)
+        with self._unless_read_only():
+            self.artifacts.save_diagnosis(diagnosis)
+        return diagnosis
+
+    def measure(self, on_progress: Callable[[int, int], None] | None = None) -> Diagnosis:
+        """Diagnose the run anew and store the diagnosis with it."""
+        diagnosis = self.diagnose(on_progress)
+        self.artifacts.save_diagnosis(diagnosis)
         return diagnosis
 
     def diagnose(
@@ -271,19 +326,41 @@ class Run:
 
     # To look at
 
+    def sample_rows(self, count: int = SAMPLES) -> list[int]:
+        """Rows of the split, evenly spaced in grid order: of what is held out, or of everything if nothing is."""
+        mask = self.split.mask
+        rows = (mask if mask.any() else ~mask).nonzero()[:, 0].tolist()
+        return list(dict.fromkeys(rows[(2 * part + 1) * len(rows) // (2 * count)] for part in range(count)))
+
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Held-out images, true above drawn; of seen ones if nothing is held out. Returns the matplotlib axes."""
-        from composcope.runs.display import shown_rows
         from composcope.runs.drawing import draw_images
 
-        rows = shown_rows(self)
+        rows = self.sample_rows()
         labels = [", ".join(f"{value:g}" for value in point) for point in self.split.latents[rows].tolist()]
         return draw_images(self.truth[rows], self.draw()[rows], labels, ax)
 
     def _repr_html_(self) -> str:
-        from composcope.runs.display import run_html
+        """Held-out images, the errors, and the verdict if it was measured."""
+        parts = [line(f"Run {self.run_id}", strong=True)]
+        if self.draws:
+            rows = self.sample_rows()
+            which = "held-out" if self.split.mask.any() else "seen"
+            true, outputs = (
+                each[rows].flip(-2).numpy() for each in (self.truth, self.draw())
+            )  # row 0 is at the bottom
+            parts += [images(f"{which}, true", true), images("drawn", outputs)]
+        if self.artifacts.has_diagnosis() and (verdict := self.diagnosis.verdict):
+            parts.append(line(f"Verdict: {headline(verdict)}. {score_text(verdict)}"))
+        errors = [
+            (name, f"{value:.4g}" if isinstance(value, int | float) else "-") for name, value in self.error.items()
+        ]
+        counts = f"{len(self.split.heldout)} of {len(self.split.mask)} combinations held out"
+        return block(*parts, table(["error", ""], errors), line(counts))
 
-        return run_html(self)
+    def _unless_read_only(self) -> AbstractContextManager[None]:
+        """Within: a store that this process may only read need not take what was measured."""
+        return suppress(CannotStore) if self.artifacts.read_only else nullcontext()
 
     def _measure_error(self) -> dict[str, float | None]:
         values: dict[str, float | None] = {}
@@ -314,18 +391,6 @@ class Run:
         placed = (torch.stack(steps) <= 1.001).all(0).double()  # one step, up to rounding
         mse, zeros = ((values - codes).square().mean(1).double() for values in (self.read, torch.zeros_like(codes)))
         return PointErrors(mse, zeros, None, placed)
-
-
-Result = Run
-"""The name of a finished run in earlier versions."""
-
-
-def load(store: Store, run_id: str) -> Run:
-    """A stored run, after a check that none of its files is damaged; its error is measured if it was not."""
-    store.verify(run_id)
-    opened = Run(store.spec(run_id), store)
-    _ = opened.measures
-    return opened
 
 
 def build(spec: Spec) -> nn.Module:

@@ -6,7 +6,7 @@ import logging
 import math
 import tomllib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ import composcope.decoders
 import composcope.tasks  # noqa: F401  (importing these two registers their components)
 from composcope.components import CONFIG, Listed, check_keys, plain
 from composcope.decoders.base import Decoder
+from composcope.display import block, line, table
 from composcope.encodings import Encoding
 from composcope.errors import BadInput, explain
 from composcope.factors import Latents
@@ -42,7 +43,7 @@ RESULTS_VERSION = 1
 # Raised when the layout of a written spec changes.
 SPEC_VERSION = 1
 # Of factor values, over all factors of a task.
-MOST_COMBINATIONS = 2**22
+MAX_COMBINATIONS = 2**22
 
 
 def _training(value: Any) -> Any:
@@ -101,6 +102,13 @@ class Spec:
         seed = self.seed if self.sampling.random_absence else 0
         return _once(_certified, self.task, self.holdout, self.sampling, seed)
 
+    @property
+    def total_steps(self) -> int:
+        """How many steps training takes."""
+        if self.training.steps is not None:
+            return self.training.steps
+        return self.training.total_steps(self.sampling.count(self.task, self.holdout))
+
     def to_dict(self) -> dict[str, Any]:
         """The spec as plain data, ready for JSON or TOML."""
         return {"version": SPEC_VERSION, **plain(self)}
@@ -131,9 +139,10 @@ class Spec:
         return draw_split(self.task.factors, parts.latents, parts.mask, ax)
 
     def _repr_html_(self) -> str:
-        from composcope.runs.display import spec_html
-
-        return spec_html(self)
+        """The parts of the spec, and what its split proves."""
+        rows = [(name, repr(getattr(self, name))) for name in self.__dataclass_fields__ if getattr(self, name) != ()]
+        certificate = line(f"split: {self.certificate}")
+        return block(line(f"Spec {self.run_id}", strong=True), table(["", ""], rows), certificate)
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.to_dict())
@@ -188,10 +197,11 @@ def _check_encoding(task: Task, sampling: Sampling, encoding: Encoding) -> None:
 
 def _check_decoder(task: Task, encoding: Encoding, decoder: Decoder) -> None:
     check_part("decoder", lambda: decoder.check(encoding.code_sizes(task.factors), task.image_shape))
-    drawn = "dark" if task.dark else "bright"
-    if decoder.polarity not in (None, drawn):
+    polarity = "dark" if task.dark else "bright"
+    if decoder.polarity not in (None, polarity):
         raise ValueError(
-            f'decoder: polarity = "{decoder.polarity}", and the task draws {drawn} objects; use polarity = "{drawn}"'
+            f'decoder: polarity = "{decoder.polarity}", and the task draws {polarity} objects;'
+            f' use polarity = "{polarity}"'
         )
 
 
@@ -238,11 +248,17 @@ def warn_unless_composition(spec: Spec) -> None:
         warnings.warn(f"holdout: {replace(certificate, leaks=None)}; {advice}", NotComposition, stacklevel=2)
 
 
+def warn_of_splits(specs: Iterable[Spec]) -> None:
+    """The same for many runs, once for each of their splits."""
+    for spec in {(spec.task, spec.holdout, spec.sampling): spec for spec in specs}.values():
+        warn_unless_composition(spec)
+
+
 def _check_grid(task: Task) -> None:
     """Before the grid is made: a few numbers in a spec may describe more combinations than there is memory."""
     count = math.prod(factor.size for factor in task.factors)
-    if type(task).grid is Task.grid and count > MOST_COMBINATIONS:
-        raise ValueError(f"{count} combinations of its factors' values; {MOST_COMBINATIONS} are allowed")
+    if type(task).grid is Task.grid and count > MAX_COMBINATIONS:
+        raise ValueError(f"{count} combinations of its factors' values; {MAX_COMBINATIONS} are allowed")
 
 
 def check_part(field: str, check: Callable[[], T]) -> T:

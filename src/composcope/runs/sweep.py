@@ -13,7 +13,7 @@ from composcope.errors import BadInput
 from composcope.runs.spec import Spec, read_toml
 
 # A typing error in a list easily makes millions; this many take about a minute to build.
-MOST_COMBINATIONS = 100_000
+MAX_COMBINATIONS = 100_000
 KEYS = ("base", "vary", "zip", "skip", "most")
 
 Table = Mapping[str, Any]
@@ -47,7 +47,7 @@ class Sweep:
     vary: Mapping[str, Sequence[Any]]
     zip: Sequence[Mapping[str, Sequence[Any]]] = ()
     skip: Sequence[Table] = ()
-    most: int = MOST_COMBINATIONS
+    most: int = MAX_COMBINATIONS
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
@@ -59,7 +59,7 @@ class Sweep:
                     f"unknown key {key!r}{nearest(key, KEYS)}; a sweep has [base], [vary], [[zip]], [[skip]] and most"
                 )
         base: Any = data.get("base")
-        vary, most = data.get("vary", {}), data.get("most", MOST_COMBINATIONS)
+        vary, most = data.get("vary", {}), data.get("most", MAX_COMBINATIONS)
         bases = base if isinstance(base, list) and base else [base]
         if not all(isinstance(table, dict) for table in [*bases, vary]):
             raise BadInput("a sweep needs a table [base] with a spec in it, and a table [vary] of lists")
@@ -78,8 +78,8 @@ class Sweep:
         for group in self.zip:
             lengths = {name: len(values) for name, values in group.items()}
             if len(set(lengths.values())) > 1:
-                told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-                raise BadInput(f"zip: lists of a group need the same length: {told}")
+                each = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+                raise BadInput(f"zip: lists of a group need the same length: {each}")
         lists = [len(values) for values in self.vary.values()]
         return len(self._bases) * math.prod(lists) * math.prod(len(next(iter(group.values()))) for group in self.zip)
 
@@ -93,12 +93,12 @@ class Sweep:
                 f"the sweep has {self.count:,} combinations, more than {self.most:,}: shorten a list,"
                 f" or allow more with `most = {self.count}` at the top of the file"
             )
-        wanted = [{name: value} for name, value in map(parse_setting, only)]
-        self._check_names([*self.skip, *wanted])
+        required = [{name: value} for name, value in map(parse_setting, only)]
+        self._check_names([*self.skip, *required])
         by_id = {}
         for data in self._combinations():
             skipped = any(_matches(data, condition) for condition in self.skip)
-            if not skipped and all(_matches(data, condition) for condition in wanted):
+            if not skipped and all(_matches(data, condition) for condition in required):
                 spec = Spec.from_dict(data)
                 by_id[spec.run_id] = spec
         return list(by_id.values())
@@ -153,15 +153,15 @@ def _value(data: Any, name: str) -> Any:
 
 
 def _matches(data: Table, condition: Table) -> bool:
-    return all(_fits(_value(data, name), wanted) for name, wanted in condition.items())
+    return all(_fits(_value(data, name), allowed) for name, allowed in condition.items())
 
 
-def _fits(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, Mapping) and wanted and set(wanted) <= {"min", "max"}:
+def _fits(value: Any, allowed: Any) -> bool:
+    if isinstance(allowed, Mapping) and allowed and set(allowed) <= {"min", "max"}:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        return bool(wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf))
-    return value in wanted if isinstance(wanted, list) else value == wanted
+        return bool(allowed.get("min", -math.inf) <= value <= allowed.get("max", math.inf))
+    return value in allowed if isinstance(allowed, list) else value == allowed
 
 
 def with_value(data: Mapping[str, Any], name: str, value: Any, inside: str = "") -> dict[str, Any]:

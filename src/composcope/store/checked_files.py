@@ -7,29 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from composcope.errors import RunFailed
-from composcope.files import MOST_BYTES, read_regular
+from composcope.errors import Damaged, TooNew
+from composcope.files import MAX_BYTES, read_regular
 
 # Of a JSON or CSV file; the largest that a run writes are below a tenth of it.
-MOST_TEXT = 2**27
+MAX_TEXT = 2**27
 # Of tables within tables; a spec or diagnosis has a tenth of it.
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 # A run's folder has files, and folders of files.
-SUBFOLDERS = ("measures", "snapshots", "diagnosis")
+SUBFOLDERS = ("measures", "snapshots")
 
 
-class Damaged(RunFailed):
-    """A stored file is missing, unreadable or not the one that was written."""
-
-
-class TooNew(Damaged):
-    """A stored file has a format that a later version writes; it is neither read nor replaced."""
-
-
-def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_file(path: Path, limit: int = MAX_BYTES) -> bytes:
     """The contents of a file in a run's folder; Damaged unless it is a regular file, not reached through a link."""
     try:
-        return read_regular(path, most, folders=1 + (path.parent.name in SUBFOLDERS))
+        return read_regular(path, limit, folders=1 + (path.parent.name in SUBFOLDERS))
     except FileNotFoundError:
         raise not_as_written(path, "the file is missing") from None
     except OSError as error:
@@ -40,7 +32,7 @@ def parse_json(path: Path, content: bytes) -> dict[str, Any]:
     """The table that the file's contents hold; Damaged if they are anything else."""
     try:
         data = json.loads(content, parse_constant=_refuse)
-        shallow = content.count(b"[") + content.count(b"{") <= MOST_DEPTH or _depth(data) <= MOST_DEPTH
+        shallow = content.count(b"[") + content.count(b"{") <= MAX_DEPTH or _depth(data) <= MAX_DEPTH
     except (ValueError, RecursionError):
         shallow = False
     if not shallow or not isinstance(data, dict):
@@ -62,7 +54,7 @@ def _depth(data: Any) -> int:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    return parse_json(path, read_file(path, MOST_TEXT))
+    return parse_json(path, read_file(path, MAX_TEXT))
 
 
 def check_format(path: Path, body: Mapping[str, Any], newest: int, key: str = "format") -> None:

@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from composcope.store.cache import folder_or_none, package_code
-from composcope.store.records import Record, Signature
-from composcope.user_cache import remove_unused
+from composcope.store.records import Record
+from composcope.user_cache import cache_folder_or_none, package_code, remove_unused
 
 # Reading fewer runs takes a fraction of a second.
-FEWEST_RUNS = 200
+MIN_RUNS = 200
 # A file that changed this recently may change again without a new time: clocks of file systems tick slowly.
 SETTLED_SECONDS = 2.0
-
 
 T = TypeVar("T")
 
@@ -48,8 +46,8 @@ class Index:
     @classmethod
     def of(cls, store: Path, runs: int) -> Self | None:
         """The index of a store; None for a store with few runs, or if the user has no folder for caches."""
-        folder = folder_or_none("stores")
-        if runs < FEWEST_RUNS or folder is None:
+        folder = cache_folder_or_none("stores")
+        if runs < MIN_RUNS or folder is None:
             return None
         name = hashlib.sha256(f"{os.path.realpath(store)}\n{package_code()}".encode()).hexdigest()[:24]
         return cls(folder / f"{name}.sqlite")
@@ -123,6 +121,41 @@ def without_collections() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+class Signature(NamedTuple):
+    """What the file system says about a run's files; `newest` is when one of them last changed, in seconds."""
+
+    text: str
+    newest: float
+
+
+def signature(folder: str) -> Signature:
+    """Name, size and time of the last change of every file in a run's folder.
+
+    The time is the one that nobody can set: it is new whenever a file's contents, name or any other time is.
+    """
+    marks, newest, folders = [], 0, [folder]
+    for path in folders:
+        inside = path[len(folder) :]
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        marks.append(f"{inside}/{entry.name}/")
+                        if path is folder:  # a run's folder has folders of files, and nothing deeper
+                            folders.append(entry.path)
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                    changed = status.st_ctime_ns
+                    marks.append(f"{inside}/{entry.name} {status.st_size} {changed}")
+                    if changed > newest:
+                        newest = changed
+        except OSError:
+            marks.append(f"{inside}/ unreadable")
+    marks.sort()
+    text = "\0".join(marks).encode(errors="surrogateescape")
+    return Signature(hashlib.blake2b(text, digest_size=16).hexdigest(), newest / 1e9)
 
 
 def settled(signature: Signature) -> bool:

@@ -1,15 +1,23 @@
-"""A stored run as a row of a listing, and how to tell that its files have not changed since the row was made."""
+"""A stored run as a row of a listing, as one flat table, and what differs between rows."""
 
-import hashlib
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from composcope.errors import BadInput
 
 Status = Literal["done", "failed", "damaged", "missing"]
 # What is a cell of a table as it is.
 SIMPLE = frozenset([str, int, float, bool, type(None)])
+# Of the measures, what a reader compares first; everything else is in `Store.frame()`.
+MAIN_MEASURES = (
+    "error.",
+    "diagnosis.verdict.kind",
+    "diagnosis.verdict.score",
+    "diagnosis.verdict.factors.",
+    "forecast.kind",
+)
 
 
 @dataclass(frozen=True)
@@ -62,36 +70,33 @@ def _add_flat(flat: dict[str, Any], data: Mapping[str, Any], prefix: str) -> Non
             flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
 
 
-class Signature(NamedTuple):
-    """What the file system says about a run's files; `newest` is when one of them last changed, in seconds."""
+@dataclass(frozen=True)
+class Comparison:
+    """By name and run id: the fields of the specs that differ, and the main results that differ."""
 
-    text: str
-    newest: float
+    settings: dict[str, dict[str, Any]]
+    results: dict[str, dict[str, Any]]
 
 
-def signature(folder: str) -> Signature:
-    """Name, size and time of the last change of every file in a run's folder.
+def compare_records(records: Sequence[Record]) -> Comparison:
+    """The differences between finished runs; a field that a run does not have is None."""
+    for record in records:
+        if record.status != "done":
+            raise BadInput(f"run {record.run_id} cannot be compared, it is {record.status}: {record.problem}")
+    results = {
+        record.run_id: {
+            name: value for name, value in flatten(record.measures).items() if name.startswith(MAIN_MEASURES)
+        }
+        for record in records
+    }
+    return Comparison(_differing({record.run_id: flatten(record.spec) for record in records}), _differing(results))
 
-    The time is the one that nobody can set: it is new whenever a file's contents, name or any other time is.
+
+def _differing(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """
-    marks, newest, folders = [], 0, [folder]
-    for path in folders:
-        inside = path[len(folder) :]
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        marks.append(f"{inside}/{entry.name}/")
-                        if path is folder:  # a run's folder has folders of files, and nothing deeper
-                            folders.append(entry.path)
-                        continue
-                    status = entry.stat(follow_symlinks=False)
-                    changed = status.st_ctime_ns
-                    marks.append(f"{inside}/{entry.name} {status.st_size} {changed}")
-                    if changed > newest:
-                        newest = changed
-        except OSError:
-            marks.append(f"{inside}/ unreadable")
-    marks.sort()
-    text = "\0".join(marks).encode(errors="surrogateescape")
-    return Signature(hashlib.blake2b(text, digest_size=16).hexdigest(), newest / 1e9)
+    >>> _differing({"a": {"depth": 2, "seed": 0}, "b": {"depth": 3, "seed": 0}})
+    {'depth': {'a': 2, 'b': 3}}
+    """
+    names = dict.fromkeys(name for table in tables.values() for name in table)
+    rows = {name: {run_id: table.get(name) for run_id, table in tables.items()} for name in names}
+    return {name: row for name, row in rows.items() if len({repr(value) for value in row.values()}) > 1}

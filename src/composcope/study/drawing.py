@@ -1,6 +1,7 @@
 """The look that all figures share, and how they are saved: the same numbers give the same bytes."""
 
 import io
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
 
-MARK = "#D55E00"  # vermilion of the Okabe-Ito palette: what is withheld
+MARK = "#D55E00"  # vermilion of the Okabe-Ito palette: what is held out
 # The rest of the palette, in the order in which lines take it; a code keeps its colour in every figure.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of a paper, and both
@@ -47,20 +48,20 @@ def figure(width: float, height: float) -> Figure:
     return empty
 
 
-def as_bytes(drawn: Figure, kind: Literal["png", "pdf"]) -> bytes:
+def as_bytes(page: Figure, kind: Literal["png", "pdf"]) -> bytes:
     """The figure as the contents of a file. The layout, which takes most of the time, is computed once."""
     content = io.BytesIO()
-    layout = drawn.get_layout_engine()
+    layout = page.get_layout_engine()
     if layout is not None:
-        layout.execute(drawn)
-        drawn.set_layout_engine("none")
-        _settle(drawn)
-    drawn.set_dpi(DPI)
+        layout.execute(page)
+        page.set_layout_engine("none")
+        _settle(page)
+    page.set_dpi(DPI)
     # `savefig` would draw everything twice. Dates and versions would make the bytes differ from run to run.
     if kind == "pdf":
-        FigureCanvasPdf(drawn).print_pdf(content, metadata={"CreationDate": None, "ModDate": None})
+        FigureCanvasPdf(page).print_pdf(content, metadata={"CreationDate": None, "ModDate": None})
     else:
-        FigureCanvasAgg(drawn).print_png(content, metadata={"Software": None})
+        FigureCanvasAgg(page).print_png(content, metadata={"Software": None})
     return content.getvalue()
 
 
@@ -74,24 +75,30 @@ def _settle(part: Figure | SubFigure) -> None:
         axes.set_position((left, bottom, width, height))
 
 
-def stamp(drawn: Figure, text: str) -> None:
-    """Add a small line under the figure that says what it was made from; the figure grows by that line."""
-    width, height = drawn.get_size_inches()
-    line = 0.2
-    drawn.set_size_inches(width, height + line)
-    layout, kept = drawn.get_layout_engine(), height / (height + line)
+def stamp(page: Figure, text: str) -> None:
+    """Add small text under the figure that says what it was made from; the figure grows by its lines."""
+    width, height = page.get_size_inches()
+    lines = textwrap.wrap(text, int(width / 0.046))  # inches of a character of this size, on average
+    line = 0.2 + 0.1 * (len(lines) - 1)
+    page.set_size_inches(width, height + line)
+    layout, kept = page.get_layout_engine(), height / (height + line)
     if layout is not None:
         layout.set(rect=(0, 1 - kept, 1, kept))  # type: ignore[call-arg]
     else:
-        for axes in drawn.axes:
+        for axes in page.axes:
             left, bottom, across, up = axes.get_position(original=True).bounds
             axes.set_position((left, 1 - kept + bottom * kept, across, up * kept))
-    drawn.text(0.99, 0.03 / (height + line), text, ha="right", va="bottom", fontsize=6, color="#666666")
+    page.text(0.99, 0.03 / (height + line), "\n".join(lines), ha="right", va="bottom", fontsize=6, color="#666666")
 
 
 def show_image(axes: Axes, image: Tensor, low: float = 0.0, high: float = 1.0) -> None:
     """A one-channel image with the origin at the lower left, on a fixed scale of grey."""
     axes.imshow(image[0].numpy(), origin="lower", cmap="gray", vmin=low, vmax=high, interpolation="nearest")
+    frame(axes)
+
+
+def frame(axes: Axes) -> None:
+    """A thin frame without ticks."""
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=0.5, color="#888888")

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from composcope.display import counted
 from composcope.study.claim import Bounds, Claim, Excluded, Part
 from composcope.study.observations import Observation, Observations
-from composcope.study.preset import AUTHORS_SETTING, Preset
+from composcope.study.plan import AUTHORS_SETTING, Preset
 from composcope.study.statistics import LEVEL, Inference, certain_median, holm, infer, sign_test
 
-FEWEST_SEEDS = 5  # with a value or bounds
-FEWEST_SIGNS = 6  # for a sign test: with fewer its p-value is above 0.025 even if all agree
+MIN_SEEDS = 5  # with a value or bounds
+MIN_SIGNS = 6  # for a sign test: with fewer its p-value is above 0.025 even if all agree
 NO_RUN = "no eligible run"
 UNDETERMINED, NOT_RUN = "undetermined", "not run"
 
@@ -68,11 +68,11 @@ class PartJudgement:
         """Why there are too few seeds for an outcome; empty if there are enough, or none was tried."""
         if self.method == "definition" or not self.tried:
             return ""
-        fewest = FEWEST_SIGNS if self.method == "sign test" else FEWEST_SEEDS
-        if self.count >= fewest:
+        needed = MIN_SIGNS if self.method == "sign test" else MIN_SEEDS
+        if self.count >= needed:
             return ""
         value = " with a value" if self.excluded else ""
-        return f"{counted(self.count, 'seed')}{value}; {fewest} are needed"
+        return f"{counted(self.count, 'seed')}{value}; {needed} are needed"
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ def _infer(part: Part, values: list[float], censored: list[tuple[float, float]])
     unknown = sides.count(None)
     p, _ = sign_test(sides.count(True), sides.count(False) + unknown)
     opposite, _ = sign_test(sides.count(False), sides.count(True) + unknown)
-    known = [(value, value) for value in values] + censored
-    return Inference(certain_median(known), None, None, p, opposite, "sign test")
+    bounds = [(value, value) for value in values] + censored
+    return Inference(certain_median(bounds), None, None, p, opposite, "sign test")
 
 
 def _side(part: Part, low: float, high: float) -> bool | None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from composcope.display import counted
+from composcope.display import block, counted, folded, line, table
 from composcope.study.judging import NO_RUN, NOT_RUN, Judgement, PartJudgement
-from composcope.study.preset import Preset
+from composcope.study.plan import Preset
 from composcope.study.statistics import LEVEL
 
 if TYPE_CHECKING:
@@ -107,15 +107,43 @@ class Ledger:
         return "\n".join(lines) + "\n"
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Every claim and its outcome; returns the matplotlib axes."""
-        from composcope.study.drawing_ledger import draw_ledger
+        """One line per claim, with a point in the column of its outcome; returns the matplotlib axes."""
+        from composcope.diagnosis.drawing import new_axes
+        from composcope.study.drawing import COLOURS, MARK
 
-        return draw_ledger(self, ax)
+        axes = ax or new_axes(4.0, 0.6 + 0.2 * max(len(self.judgements), 3))
+        columns = {False: "does not hold", None: "undetermined", True: "holds"}
+        tones = {False: MARK, None: "#888888", True: COLOURS[2]}
+        for row, judgement in enumerate(self.judgements):
+            axes.axhline(row, color="#dddddd", linewidth=0.5, zorder=0)
+            axes.plot(list(columns).index(judgement.holds), row, "o", color=tones[judgement.holds])
+        axes.set_xticks(range(len(columns)), list(columns.values()))
+        axes.set_yticks(range(len(self.judgements)), [f"claim {j.number}" for j in self.judgements])
+        axes.set(xlim=(-0.5, len(columns) - 0.5), title=self.summary())
+        axes.title.set_wrap(True)
+        axes.invert_yaxis()
+        return axes
 
     def _repr_html_(self) -> str:
-        from composcope.study.display import ledger_html
+        """In a notebook: the outcomes in front; each claim's inequalities open on a click."""
+        rows = [(j.number, j.outcome, j.seeds, j.statement) for j in self.judgements]
+        preset = " ".join([self.preset.name, *self.settings])
+        return block(
+            line(f"{self.study}, preset {preset}: {self.summary()}", strong=True),
+            table(["claim", "outcome", "seeds", "statement"], rows),
+            *(folded(f"claim {j.number}", _parts_table(j)) for j in self.judgements),
+            line(self.expected_false_calls),
+        )
 
-        return ledger_html(self)
+
+def _parts_table(judgement: Judgement) -> str:
+    rows = []
+    for part in judgement.parts:
+        effect = "-" if part.effect is None else f"{part.effect:.3g}"
+        spread = "-" if part.low is None else f"{part.low:.3g} to {part.high:.3g}"
+        numbers = (part.claimed, f"{part.p:.2g}", f"{part.p_against:.2g}", part.outcome)
+        rows.append((part.measure, effect, spread, *numbers))
+    return table(["part", "effect", "95 % interval", "claimed", "p", "p against", ""], rows)
 
 
 def _claim_lines(judgement: Judgement) -> list[str]:

@@ -14,8 +14,8 @@ from statistics import fmean
 from typing import Any
 
 from composcope.errors import BadInput, RunFailed
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.run import Run
-from composcope.store.measure_files import DIAGNOSIS_VERSION
 from composcope.study.claim import Bounds, Claim, Excluded, Part, Value, defined
 from composcope.study.evidence import Evidence
 
@@ -27,7 +27,7 @@ MACHINE = ("cpu", "processor", "lanes")
 
 @dataclass(frozen=True)
 class Observation:
-    """One effect of one seed.
+    """One effect of one seed, or of one condition by its place in the plan.
 
     - `version`: of the claim; `registered`: whether the claim was registered in this form before the runs were trained.
     - `runs`: the ids of the seed's runs; `provenance`: the machine and versions they came from.
@@ -64,8 +64,8 @@ class Observations:
         """The distinct processors that the values come from, each with the kernels, versions and commits used there."""
         pairs: dict[tuple[str | None, ...], list[tuple[str, str]]] = {}
         for observation in self.observations:
-            known = dict(observation.provenance)
-            pairs.setdefault(tuple(map(known.get, MACHINE)), []).extend(observation.provenance)
+            own = dict(observation.provenance)
+            pairs.setdefault(tuple(map(own.get, MACHINE)), []).extend(observation.provenance)
         texts = (", ".join(f"{name} {value}" for name, value in _joined_provenance(own)) for own in pairs.values())
         return tuple(sorted(text for text in texts if text))
 
@@ -135,59 +135,59 @@ def _joined_provenance(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str
 
 
 def observe(claim: Claim, evidence: Evidence) -> list[Observation]:
-    """Every part's effect for every seed that the evidence has."""
-    runs: dict[int, list[Run]] = {}
+    """Every part's effect for every seed, or condition, that the evidence has."""
+    by_seed: dict[int, list[Run]] = {}
     for group in evidence.values():
         for run in group:
-            runs.setdefault(run.spec.seed, []).append(run)
+            by_seed.setdefault(run.spec.seed, []).append(run)
+    by_condition = {place: list(group) for place, group in enumerate(evidence.values())}
     effects = [(part, _effect(part, evidence)) for part in claim.parts]
-    seeds = {seed for _, values in effects for seed in values}
-    provenance = {seed: _provenance(runs.get(seed, [])) for seed in seeds}  # after the effects, which may diagnose
-    return [
-        Observation(
-            claim.number,
-            claim.version,
-            part.measure,
-            seed,
-            defined(value if isinstance(value, Bounds | Excluded) else float(value)),
-            part.exact or all(_registered(claim, run.provenance) for run in runs.get(seed, [])),
-            tuple(run.run_id for run in runs.get(seed, [])),
-            provenance[seed],
-        )
-        for part, values in effects
-        for seed, value in sorted(values.items())
-    ]
+    observations = []
+    for part, values in effects:
+        for place, value in sorted(values.items()):
+            runs = (by_condition if part.by_condition else by_seed).get(place, [])
+            observations.append(
+                Observation(
+                    claim.number,
+                    claim.version,
+                    part.measure,
+                    place,
+                    defined(value if isinstance(value, Bounds | Excluded) else float(value)),
+                    part.exact or all(_registered(claim, run.provenance) for run in runs),
+                    tuple(run.run_id for run in runs),
+                    _provenance(runs),
+                )
+            )
+    return observations
 
 
 def _effect(part: Part, evidence: Evidence) -> Mapping[int, Value]:
     """The part's value for every seed; seeds of which a run failed or is damaged are excluded."""
     values: Mapping[int, Value] = {}
-    if part.effect is None:
-        return values
     try:
-        values = part.effect(evidence)
+        values = part.values(evidence)
     except RunFailed:  # a damaged run
         evidence = evidence.without_damaged()
         with suppress(RunFailed):  # something else; the table of runs says what
-            values = part.effect(evidence)
-    if part.exact:
+            values = part.values(evidence)
+    if part.exact or part.effect is None or part.by_condition:
         return values
     return {**{seed: Excluded(reason) for seed, reason in evidence.failed.items()}, **values}
 
 
 def _registered(claim: Claim, provenance: Mapping[str, Any]) -> bool:
     """Whether the run was trained when the claim already had its present form."""
-    known = provenance.get("registration")
-    return isinstance(known, Mapping) and known.get(str(claim.number)) == claim.registration
+    hashes = provenance.get("registration")
+    return isinstance(hashes, Mapping) and hashes.get(str(claim.number)) == claim.registration
 
 
 def _provenance(runs: Iterable[Run]) -> tuple[tuple[str, str], ...]:
     """The distinct values of what the effect may depend on, over the seed's runs."""
     pairs = []
     for run in runs:
-        known = {**run.provenance, "diagnosis": _diagnosis_version(run)}
+        provenance = {**run.provenance, "diagnosis": _diagnosis_version(run)}
         for name in PROVENANCE:
-            value = known.get(name)
+            value = provenance.get(name)
             pairs += [(name, str(key)) for key in (value if isinstance(value, Mapping) else [value]) if key is not None]
     return _joined_provenance(pairs)
 
@@ -195,7 +195,7 @@ def _provenance(runs: Iterable[Run]) -> tuple[tuple[str, str], ...]:
 def _diagnosis_version(run: Run) -> int | None:
     """The version of the run's stored diagnosis; None if it has none that is up to date and sound."""
     with suppress(RunFailed):
-        if run.store is not None and run.store.has_diagnosis(run.run_id):
+        if run.artifacts.has_diagnosis():
             return DIAGNOSIS_VERSION
     return None
 

@@ -1,45 +1,33 @@
-"""A figure as a value: the runs it needs, the numbers it shows, and how they are drawn."""
+"""A figure as a value: the runs it needs, the numbers it shows, and how they are drawn; and its files."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, runtime_checkable
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from composcope.display import counted
-from composcope.errors import RunFailed
+from composcope.errors import BadInput, RunFailed
+from composcope.files import write_atomically
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
 from composcope.study import drawing
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.numbers_file import NumbersFile, no_runs_yet, pack_numbers, unpack_numbers
-from composcope.study.plan import Key, Plan, label_of, specs_of, varied
-from composcope.study.preset import Preset
-
-Rows = list[dict[str, object]]
-"""The numbers behind a figure: the same keys in every row."""
+from composcope.study.numbers import Numbers, Rows, no_runs_yet, pack_numbers, unpack_numbers
+from composcope.study.plan import Key, Plan, Planner, Preset, label_of, specs_of, varied
 
 
-class Numbers(Protocol):
-    """What a figure shows."""
+@dataclass(frozen=True)
+class Search:
+    """What a figure needs whose plan is searched: some of its runs decide which others are done.
 
-    def table(self) -> Rows: ...
+    - `needed`: which of the plan's runs to do next, given what the store has. `max_runs`: how many it does at most.
+    - `name`: what the runs of one search have in common, from a run's key and spec; one shard does them all.
+    """
 
-
-@runtime_checkable
-class Joinable(Protocol):
-    """Numbers that say which seeds they are of, so that those of other kinds of run and other seeds can be added."""
-
-    def joined(self, other: Self) -> Self:
-        """These numbers and those that only the other has."""
-        ...
-
-    def seed_counts(self) -> Iterable[int]:
-        """How many seeds each kind of run has."""
-        ...
-
-
-def every_run(plan: Plan, store: Store) -> list[Spec]:
-    """All runs of a plan."""
-    return list(specs_of(plan).values())
+    needed: Callable[[Plan, Store], list[Spec]]
+    max_runs: Callable[[Preset], int]
+    name: Callable[[Key, Spec], str]
 
 
 @dataclass(frozen=True)
@@ -48,11 +36,9 @@ class Panel:
 
     - `name`: "1b"; `see`: one line on what to look at.
     - `plan`: the runs it needs; `numbers`: what it shows, from these runs; `draw`: the figure of these numbers.
+    - `table`: its table; by default the rows of its numbers.
     - `no_claim`: why no claim rests on it, if none does. `first_seed`: what it shows of the first seed alone.
-    - `needed`: which of the plan's runs to do next, given what the store has (a search asks for more as it goes on).
-    - `diagnosed`: whether its runs are diagnosed as well as trained.
-    - `most_runs`: for a search, how many of the plan's runs it does at most.
-    - `search`: for a search, a name for the search that a run belongs to; its runs are done by one shard.
+    - `diagnosed`: whether its runs are diagnosed as well as trained. `search`: for a plan that is searched.
     - `partial`: whether it can be made while there are no runs yet for some keys of its plan; `essential`: keys that
       must have runs even so.
     - `styles`: other ways to draw it, by name, for `composcope reproduce --redraw --style NAME`.
@@ -61,18 +47,21 @@ class Panel:
     name: str
     title: str
     see: str
-    plan: Callable[[Preset], Plan]
-    numbers: Callable[[Evidence], Any]
-    draw: Callable[[Any], Any]
+    plan: Planner
+    numbers: Callable[[Evidence], Numbers]
+    draw: Callable[[Numbers], Any]
+    table: Callable[[Numbers], Rows] = Numbers.table
     no_claim: str = ""
     first_seed: str = ""
-    needed: Callable[[Plan, Store], list[Spec]] = every_run
     diagnosed: bool = True
-    most_runs: Callable[[Preset], int] | None = None
-    search: Callable[[Key, Spec], str] | None = None
+    search: Search | None = None
     partial: bool = False
     essential: tuple[Key, ...] = ()
-    styles: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    styles: Mapping[str, Callable[[Numbers], Any]] = field(default_factory=dict)
+
+    def needed(self, plan: Plan, store: Store) -> list[Spec]:
+        """The runs to do next: all of the plan, or those that its search asks for."""
+        return list(specs_of(plan).values()) if self.search is None else self.search.needed(plan, store)
 
 
 @dataclass(frozen=True)
@@ -110,31 +99,34 @@ def render(panel: Panel, preset: Preset, settings: Sequence[str], cache: RunCach
     try:
         if lacking and not drawable and panel.needed(plan, cache.store):
             return RenderedPanel(*about, [], missing=no_runs_yet(lacking))
-        numbers = panel.numbers(evidence)
+        content = pack_numbers(numbers_of(panel, evidence, settings))
     except RunFailed as damage:
         return RenderedPanel(*about, [], missing=str(damage))
-    counts = numbers.seed_counts() if isinstance(numbers, Joinable) else map(len, evidence.values())
-    file = NumbersFile(numbers, describe(evidence, settings), count_seeds(counts), lacking if drawable else ())
-    return redraw(panel, pack_numbers(file), evidence.run_ids)
+    return redraw(panel, content, evidence.run_ids)
+
+
+def numbers_of(panel: Panel, evidence: Evidence, settings: Sequence[str] = ()) -> Numbers:
+    """What the figure shows of this evidence, with what it was made from."""
+    numbers = panel.numbers(evidence)
+    return replace(numbers, seeds=numbers.seeds or evidence.seeds(), about=describe(evidence, settings)).sorted()
 
 
 def redraw(
-    panel: Panel, content: bytes, run_ids: tuple[str, ...] = (), draw: Callable[[Any], Any] | None = None
+    panel: Panel, content: bytes, run_ids: tuple[str, ...] = (), draw: Callable[[Numbers], Any] | None = None
 ) -> RenderedPanel:
     """The figure made from a file of its numbers. New figures go the same way, so that both are the same bytes.
 
     - `draw`: one of the panel's styles instead of its own way.
     """
-    file = unpack_numbers(content, panel.numbers)
+    numbers = unpack_numbers(content)
     with drawing.style():
-        figure = (draw or panel.draw)(file.numbers)
-        drawing.stamp(figure, file.caption(panel.first_seed))
+        figure = (draw or panel.draw)(numbers)
+        drawing.stamp(figure, numbers.caption(panel.first_seed))
         width, height = figure.get_size_inches()
         png, pdf = drawing.as_bytes(figure, "png"), drawing.as_bytes(figure, "pdf")
     about = (panel.name, panel.title, panel.see, panel.no_claim, run_ids)
-    return RenderedPanel(
-        *about, file.numbers.table(), png, pdf, (float(width), float(height)), content, lacking=file.lacking
-    )
+    size = (float(width), float(height))
+    return RenderedPanel(*about, panel.table(numbers), png, pdf, size, content, lacking=numbers.lacking)
 
 
 def describe(evidence: Evidence, settings: Sequence[str] = ()) -> str:
@@ -144,14 +136,73 @@ def describe(evidence: Evidence, settings: Sequence[str] = ()) -> str:
     return f"{about}: {', '.join(f'{height} x {width}' for height, width in sizes)}" if sizes else about
 
 
-def count_seeds(counts: Iterable[int]) -> str:
-    """How many seeds the kinds of run have; empty if there is no run.
+def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
+    """Write a figure as PNG and PDF and its table as CSV; if there is no figure, remove an older one."""
+    files = {
+        out / "figures" / f"figure_{panel.name}.png": panel.png,
+        out / "figures" / f"figure_{panel.name}.pdf": panel.pdf,
+        out / "tables" / f"figure_{panel.name}.csv": _csv(panel.rows),
+        out / "numbers" / f"figure_{panel.name}.npz": panel.numbers,
+    }
+    for path, content in files.items():
+        if panel.missing:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, content)
+    return [] if panel.missing else list(files)
 
-    >>> count_seeds([5, 1, 0])
-    '1 to 5 seeds'
+
+def _csv(rows: Rows) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def redraw_figures(
+    panels: Sequence[Panel],
+    folder: Path,
+    style: str | None = None,
+    others: Sequence[Path] = (),
+) -> list[RenderedPanel]:
+    """Draw figures again from the numbers that `Reproduction.write` left in a folder; no store is needed.
+
+    - `style`: only figures that have this other way to be drawn; their files get its name too.
+    - `others`: folders of other machines, whose numbers are added to those in the folder.
     """
-    known = [count for count in counts if count]
-    if not known:
-        return ""
-    fewest, most = min(known), max(known)
-    return counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
+    for other in others:
+        if not (other / "numbers").is_dir():
+            raise BadInput(f"{str(other)!r} has no folder 'numbers': name a folder that `composcope reproduce` wrote")
+    drawn = []
+    for panel in panels:
+        content = _joined_numbers(panel, (folder, *others))
+        if content is None:
+            continue
+        if style is None:
+            drawn.append(redraw(panel, content))
+            write_figure(drawn[-1], folder)
+        elif style in panel.styles:
+            drawn.append(redraw(panel, content, draw=panel.styles[style]))
+            path = folder / "figures" / f"figure_{panel.name}_{style}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path.with_suffix(".png"), drawn[-1].png)
+            write_atomically(path.with_suffix(".pdf"), drawn[-1].pdf)
+    if not drawn:
+        raise BadInput(f"{str(folder / 'numbers')!r} holds no numbers of the requested figures")
+    return drawn
+
+
+def _joined_numbers(panel: Panel, folders: Sequence[Path]) -> bytes | None:
+    """The contents of the figure's file of numbers, with those of the other folders added; None if none has any."""
+    paths = [path for folder in folders if (path := folder / "numbers" / f"figure_{panel.name}.npz").is_file()]
+    if len(paths) < 2:
+        return paths[0].read_bytes() if paths else None
+    numbers, *more = (unpack_numbers(path.read_bytes()) for path in paths)
+    for each in more:
+        try:
+            numbers = numbers.joined(each)
+        except BadInput as error:
+            raise BadInput(f"figure {panel.name}: {error}") from None
+    return pack_numbers(numbers)

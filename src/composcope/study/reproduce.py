@@ -1,31 +1,31 @@
 """A study from start to end: train what its figures need, draw them, judge its claims."""
 
-import csv
-import io
+import itertools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from composcope.fastconv import Mode
 from composcope.files import write_atomically
-from composcope.runs.costs import estimate_seconds, workload
+from composcope.runs.machine import source_commit
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
 from composcope.study.claim import Claim
-from composcope.study.crew import draw_and_observe
 from composcope.study.judging import judge
 from composcope.study.ledger import Ledger
 from composcope.study.observations import Observations, to_data
-from composcope.study.panel import RenderedPanel
-from composcope.study.preset import Preset
-from composcope.study.request import Request, Work, make_request, remaining_work, search_groups
+from composcope.study.panel import RenderedPanel, write_figure
+from composcope.study.parallel import draw_and_observe
+from composcope.study.plan import Preset, specs_of
+from composcope.study.request import Request, Work, left_to_do, make_request, remaining_work, search_groups
 from composcope.study.study import Study, find_study
+from composcope.workers.costs import estimated_costs, missing, workload
 from composcope.workers.executor import EngineOptions, Outcome, run_all, shared_workers
-from composcope.workers.machine import source_commit
-from composcope.workers.sharding import Shard
+from composcope.workers.limits import Shard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,10 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came out: figures, the ledger of claims, the runs behind them, and the runs that failed."""
+    """What came out: figures, the ledger of claims, the runs behind them, and the runs that failed.
+
+    - `remaining`: ids of runs that other shards still have to do; then there are no figures yet.
+    """
 
     request: Request
     store: Store
@@ -75,6 +78,7 @@ class Reproduction:
     ledger: Ledger
     observations: Observations
     failures: tuple[Outcome, ...] = ()
+    remaining: tuple[str, ...] = ()
 
     @property
     def run_ids(self) -> list[str]:
@@ -95,7 +99,7 @@ class Reproduction:
             write_figure(panel, out)
         write_ledger(self.ledger, self.observations, out)
         sound = [run_id for run_id in self.run_ids if self.store.record(run_id, verify=True).status == "done"]
-        curves = [self.store.curve(run_id).assign(run_id=run_id) for run_id in sound]
+        curves = [self.store.run_folder(run_id).curve().assign(run_id=run_id) for run_id in sound]
         tables = {"runs.csv": self.frame, "curves.csv": pd.concat(curves) if curves else pd.DataFrame()}
         for name, table in tables.items():
             text: str = table.to_csv(index=False, lineterminator="\n", float_format="%.6g")
@@ -114,8 +118,9 @@ def reproduce(
     claims: Sequence[int] = (),
     train: bool = True,
     workers: int | None = None,
-    kernels: Literal["auto", "torch"] = "auto",
+    kernels: Mode = "auto",
     plugins: Sequence[Path] = (),
+    shard: Shard | None = None,
     on_event: OnEvent = lambda event: None,
     **engine: Unpack[EngineOptions],
 ) -> Reproduction:
@@ -127,113 +132,116 @@ def reproduce(
       changes every run of the figures.
     - `claims`: by number, instead of figures: only the runs that these claims rest on are done.
     - `train`: False draws and judges from what the store has. `workers`: processes, one per core by default.
+    - `shard`: train only this part of the runs, and draw only if no run is left to other parts.
     - `on_event`: called with `Planned`, `Progress` and `RoundFinished` values.
     - `engine`: `executor`, `gather`, `resources` and `time_limit` as in `cs.run_all`.
     """
     request = make_request(find_study(study), figures, preset, seeds, settings, claims)
     target = store if isinstance(store, Store) else Store(store)
-    failures = run_missing(request, target, workers, kernels, plugins, on_event, **engine) if train else ()
-    return draw(request, target, workers, plugins, on_event, failures)
-
-
-def draw(
-    request: Request,
-    store: Store,
-    workers: int | None = None,
-    plugins: Sequence[Path] = (),
-    on_event: OnEvent = lambda event: None,
-    failures: Sequence[Outcome] = (),
-) -> Reproduction:
-    """Draw the figures of a request and judge its claims from what the store has."""
-    panels, observations = draw_and_observe(
-        request,
-        store,
-        workers,
-        plugins,
-        lambda done, total: on_event(Progress("figures", done, total)),
-        lambda done, total: on_event(Progress("claims", done, total)),
-    )
+    count = sum(len(specs) for panel in request.panels for specs in request.plan(panel).values())
+    with shared_workers(engine, workers, max(count, len(request.panels) + len(request.claims))) as (pool, options):
+        failures = _run_missing(request, target, kernels, plugins, shard, on_event, options) if train else ()
+        if shard and (remaining := left_to_do(request, target)):
+            nothing = Observations(request.study.name, request.preset.name, request.settings, ())
+            ledger = judge_observations(request.study, request.preset, nothing, ())
+            return Reproduction(request, target, (), ledger, nothing, failures, tuple(remaining))
+        panels, observations = draw_and_observe(
+            request,
+            target,
+            pool,
+            plugins,
+            lambda done, total: on_event(Progress("figures", done, total)),
+            lambda done, total: on_event(Progress("claims", done, total)),
+        )
     observed = Observations(request.study.name, request.preset.name, request.settings, observations)
     ledger = judge_observations(request.study, request.preset, observed, request.claims)
-    return Reproduction(request, store, panels, ledger, observed, tuple(failures))
+    return Reproduction(request, target, panels, ledger, observed, failures)
 
 
-def run_missing(
+def _run_missing(
     request: Request,
     store: Store,
-    workers: int | None = None,
-    kernels: Literal["auto", "torch"] = "auto",
-    plugins: Sequence[Path] = (),
-    on_event: OnEvent = lambda event: None,
-    shard: Shard | None = None,
-    **engine: Unpack[EngineOptions],
+    kernels: Mode,
+    plugins: Sequence[Path],
+    shard: Shard | None,
+    on_event: OnEvent,
+    engine: EngineOptions,
 ) -> tuple[Outcome, ...]:
-    """Do what is missing, in rounds while searches ask for more; the runs that failed.
-
-    - `shard`: do only this part of the runs, by whole searches.
-    """
-    part, groups = shard or Shard(), search_groups(request) if shard else {}
-    failures: dict[str, Outcome] = {}
+    """Do what is missing, in rounds while searches ask for more; the runs that failed."""
+    groups = search_groups(request) if shard else {}
     about = {"registration": request.study.registration, "commit": source_commit()}
-    most = sum(len(specs) for panel in request.panels for specs in request.plan(panel).values())
-    with shared_workers(engine, workers, most) as options:
-        for round_ in range(1000):
-            work = remaining_work(request, store)
-            specs = [spec for spec in part.select(work.todo.values(), groups) if spec.run_id not in failures]
-            work = replace(work, todo={spec.run_id: spec for spec in specs})
-            costs = estimated_costs(specs, kernels, on_event)
-            on_event(Planned(request, work, store, workload(specs, store, work.diagnosed, costs), round_))
-            if not specs:
-                break
-            outcomes = _run_round(specs, work, store, workers, kernels, plugins, costs, about, on_event, options)
-            failures |= {outcome.run_id: outcome for outcome in outcomes if outcome.failure}
-            on_event(RoundFinished(tuple(outcomes)))
+    failures: dict[str, Outcome] = {}
+    for round_ in itertools.count():
+        work = remaining_work(request, store)
+        specs = (shard or Shard()).select(work.todo.values(), groups)
+        work = replace(work, todo={spec.run_id: spec for spec in specs if spec.run_id not in failures})
+        costs = _timed(work.todo.values(), kernels, on_event)
+        total = workload(work.todo.values(), store, work.diagnosed, costs)
+        on_event(Planned(request, work, store, total, round_))
+        if not work.todo:
+            break
+
+        def report(done: float, outcomes: Sequence[Outcome], total: float = total) -> None:
+            on_event(Progress("runs", min(done, total), total, outcomes))
+
+        outcomes = run_all(
+            list(work.todo.values()), store, None, plugins, kernels, report, work.diagnosed, costs, about, **engine
+        )
+        failures |= {outcome.run_id: outcome for outcome in outcomes if outcome.failure}
+        on_event(RoundFinished(tuple(outcomes)))
     return tuple(failures.values())
 
 
-def estimated_costs(
-    specs: Sequence[Spec], kernels: Literal["auto", "torch"] = "auto", on_event: OnEvent = lambda event: None
-) -> dict[str, float]:
-    """Each run's seconds on one core, by id, from timing a few steps of each different network."""
-    seconds = estimate_seconds(specs, kernels, lambda done, total: on_event(Progress("timing", done, total)))
-    return {spec.run_id: cost for spec, cost in zip(specs, seconds, strict=True)}
+def _timed(specs: Iterable[Spec], kernels: Mode, on_event: OnEvent) -> dict[str, float]:
+    return estimated_costs(list(specs), kernels, lambda done, total: on_event(Progress("timing", done, total)))
 
 
-def _run_round(
-    specs: Sequence[Spec],
-    work: Work,
-    store: Store,
-    workers: int | None,
-    kernels: Literal["auto", "torch"],
-    plugins: Sequence[Path],
-    costs: Mapping[str, float],
-    about: Mapping[str, Any],
-    on_event: OnEvent,
-    engine: EngineOptions,
-) -> list[Outcome]:
-    total = workload(specs, store, work.diagnosed, costs)
+@dataclass(frozen=True)
+class FigureCost:
+    """What the runs of a figure that are still to do cost, without those of the figures before it.
 
-    def tell(done: float, outcomes: Sequence[Outcome]) -> None:
-        on_event(Progress("runs", min(done, total), total, outcomes))
+    - `seconds`: of one core. `search_seconds`: at most how many more its search takes after that.
+    """
 
-    return run_all(specs, store, workers, plugins, kernels, tell, work.diagnosed, costs, about, **engine)
+    figure: str
+    runs: int
+    seconds: float
+    search_seconds: float = 0.0
+
+
+def estimate(request: Request, store: Store, kernels: Mode, on_event: OnEvent) -> list[FigureCost]:
+    """What a reproduction will cost, figure by figure, from timing a few steps of each network; nothing is done."""
+    work = remaining_work(request, store)
+    candidates = {  # of which a search does some, depending on what the runs before them show
+        panel.name: [spec for spec in specs_of(request.plan(panel)).values() if missing(spec, store)]
+        for panel in request.panels
+        if work.later.get(panel.name)
+    }
+    costs = _timed(itertools.chain(work.todo.values(), *candidates.values()), kernels, on_event)
+    on_event(Planned(request, work, store, workload(work.todo.values(), store, work.diagnosed, costs), 0))
+    figures, counted = [], set[str]()
+    for panel in request.panels:
+        own = [work.todo[run_id] for run_id in work.todo if run_id in work.by_figure[panel.name] - counted]
+        counted |= work.by_figure[panel.name]
+        search = candidates.get(panel.name, [])
+        mean = workload(search, store, work.diagnosed, costs) / max(len(search), 1)
+        seconds = workload(own, store, work.diagnosed, costs)
+        figures.append(FigureCost(panel.name, len(own), seconds, mean * work.later.get(panel.name, 0)))
+    return figures
 
 
 def observe_claims(
-    request: Request,
-    store: Store,
-    workers: int | None = None,
-    plugins: Sequence[Path] = (),
-    on_event: OnEvent = lambda event: None,
+    request: Request, store: Store, plugins: Sequence[Path] = (), on_event: OnEvent = lambda event: None
 ) -> Observations:
     """The effects of every claim of the request, from what the store has; no figure is drawn."""
-    _, observations = draw_and_observe(
-        replace(request, panels=()),
-        store,
-        workers,
-        plugins,
-        on_claim=lambda done, total: on_event(Progress("claims", done, total)),
-    )
+    with shared_workers({}, None, len(request.claims)) as (pool, _):
+        _, observations = draw_and_observe(
+            replace(request, panels=()),
+            store,
+            pool,
+            plugins,
+            on_claim=lambda done, total: on_event(Progress("claims", done, total)),
+        )
     return Observations(request.study.name, request.preset.name, request.settings, observations)
 
 
@@ -243,23 +251,6 @@ def judge_observations(
     """The ledger of observations, whichever machines they come from."""
     judgements = [judge(claim, observed, preset) for claim in (study.claims if claims is None else claims)]
     return Ledger(study.name, preset, observed.settings, tuple(judgements), observed.machines())
-
-
-def write_figure(panel: RenderedPanel, out: Path) -> list[Path]:
-    """Write a figure as PNG and PDF and its table as CSV; if there is no figure, remove an older one."""
-    files = {
-        out / "figures" / f"figure_{panel.name}.png": panel.png,
-        out / "figures" / f"figure_{panel.name}.pdf": panel.pdf,
-        out / "tables" / f"figure_{panel.name}.csv": _csv(panel.rows),
-        out / "numbers" / f"figure_{panel.name}.npz": panel.numbers,
-    }
-    for path, content in files.items():
-        if panel.missing:
-            path.unlink(missing_ok=True)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, content)
-    return [] if panel.missing else list(files)
 
 
 def write_ledger(ledger: Ledger, observed: Observations, out: Path) -> Path:
@@ -274,11 +265,3 @@ def write_ledger(ledger: Ledger, observed: Observations, out: Path) -> Path:
 
 def _json(data: Mapping[str, Any]) -> bytes:
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _csv(rows: Sequence[Mapping[str, object]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composcope.errors import BadInput
-from composcope.runs.costs import missing
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
 from composcope.study.claim import Claim
 from composcope.study.panel import Panel
-from composcope.study.plan import Plan, specs_of, varied
-from composcope.study.preset import Preset
+from composcope.study.plan import Plan, Preset, specs_of, varied
 from composcope.study.study import Study
+from composcope.workers.costs import missing
 
 
 @dataclass(frozen=True)
@@ -76,26 +75,47 @@ def _panels_of(study: Study, claims: Sequence[Claim], runs: frozenset[str], pres
     names = {name for claim in claims for name in claim.figures}
     uncovered = runs - {run for panel in study.panels if panel.name in names for run in specs_of(panel.plan(preset))}
     for panel in study.panels:
-        if uncovered and (found := uncovered & specs_of(panel.plan(preset)).keys()):
+        if uncovered and (covered := uncovered & specs_of(panel.plan(preset)).keys()):
             names.add(panel.name)
-            uncovered -= found
+            uncovered -= covered
     return tuple(panel for panel in study.panels if panel.name in names)
 
 
 @dataclass(frozen=True)
 class Work:
-    """All runs that may be needed, those to do now, and which of these are to be diagnosed.
+    """What the runs of a request still need.
 
-    - `wanted`: ids of the runs to have now, by figure. `done`: how many are in the store; `later`: at most how many a
-      figure's searches need once the others are done.
+    - `runs`: all that may be needed. `todo`: those to do now; `diagnosed`: ids of those that are diagnosed as well.
+    - `by_figure`: ids of the runs to have now. `later`: at most how many more a figure's search does after these.
     """
 
     runs: dict[str, Spec]
     todo: dict[str, Spec]
     diagnosed: set[str]
-    wanted: dict[str, set[str]]
-    done: int
+    by_figure: dict[str, set[str]]
     later: dict[str, int]
+
+
+def remaining_work(request: Request, store: Store) -> Work:
+    """What is left to do, given what the store has. A search for a threshold has more to do once this is done."""
+    runs: dict[str, Spec] = {}
+    needed: dict[str, Spec] = {}
+    diagnosed: set[str] = set()
+    by_figure: dict[str, set[str]] = {}
+    later: dict[str, int] = {}
+    for panel in request.panels:
+        plan = request.plan(panel)
+        now = {spec.run_id: spec for spec in panel.needed(plan, store)}
+        runs |= specs_of(plan)
+        needed |= now
+        by_figure[panel.name] = set(now)
+        if panel.diagnosed:
+            diagnosed |= {run_id for run_id, spec in now.items() if spec.decoder.draws}
+        if panel.search is not None and any(missing(spec, store) for spec in now.values()):
+            at_hand = {run_id for run_id in specs_of(plan) if store.has(run_id)} | now.keys()
+            later[panel.name] = max(panel.search.max_runs(request.preset) - len(at_hand), 0)
+    todo = {run_id: spec for run_id, spec in needed.items() if missing(spec, store, diagnosed)}
+    return Work(runs, todo, diagnosed, by_figure, later)
 
 
 def search_groups(request: Request) -> dict[str, str]:
@@ -105,34 +125,10 @@ def search_groups(request: Request) -> dict[str, str]:
         if panel.search is not None:
             for key, specs in request.plan(panel).items():
                 for spec in specs:
-                    groups.setdefault(spec.run_id, panel.search(key, spec))
+                    groups.setdefault(spec.run_id, panel.search.name(key, spec))
     return groups
 
 
 def left_to_do(request: Request, store: Store) -> list[str]:
     """Ids of the runs to do next that have not failed: none when every shard has ended."""
     return [run_id for run_id in remaining_work(request, store).todo if not store.failed(run_id)]
-
-
-def remaining_work(request: Request, store: Store) -> Work:
-    """What is left to do, given what the store has. A search for a threshold has more to do once this is done."""
-    runs: dict[str, Spec] = {}
-    wanted: dict[str, Spec] = {}
-    by_figure: dict[str, set[str]] = {}
-    diagnosed: set[str] = set()
-    later: dict[str, int] = {}
-    for panel in request.panels:
-        plan = request.plan(panel)
-        own = specs_of(plan)
-        runs |= own
-        needed = {spec.run_id: spec for spec in panel.needed(plan, store)}
-        wanted |= needed
-        by_figure[panel.name] = set(needed)
-        if panel.most_runs is not None and any(missing(spec, store) for spec in needed.values()):
-            have = {run_id for run_id in own if store.has(run_id)} | needed.keys()
-            later[panel.name] = max(panel.most_runs(request.preset) - len(have), 0)
-        if panel.diagnosed:
-            diagnosed |= {run_id for run_id, spec in needed.items() if spec.decoder.draws}
-    todo = {run_id: spec for run_id, spec in wanted.items() if missing(spec, store, diagnosed)}
-    done = sum(store.has(run_id) for run_id in runs)
-    return Work(runs, todo, diagnosed, by_figure, done, later)

@@ -9,7 +9,7 @@ from composcope.components import nearest
 from composcope.errors import BadInput
 from composcope.study.claim import Claim
 from composcope.study.panel import Panel
-from composcope.study.preset import Preset
+from composcope.study.plan import Preset
 
 ENTRY_POINTS = "composcope.studies"
 DEFAULT = "forced-rendering"
@@ -75,14 +75,15 @@ class Study:
 
     def preset(self, name: str | None = None) -> Preset:
         """The preset of this name, by default the first."""
-        known = {preset.name: preset for preset in self.presets}
+        presets = {preset.name: preset for preset in self.presets}
         if name is None:
             return self.presets[0]
-        if name not in known:
+        if name not in presets:
+            available = ", ".join(presets)
             raise BadInput(
-                f"study {self.name!r} has no preset {name!r}{nearest(name, known)}; available: {', '.join(known)}"
+                f"study {self.name!r} has no preset {name!r}{nearest(name, presets)}; available: {available}"
             )
-        return known[name]
+        return presets[name]
 
     def select(self, names: Sequence[str]) -> list[Panel]:
         """The named figures, "3" for all of 3a to 3d; every figure if none is named."""
@@ -94,6 +95,14 @@ class Study:
                 raise BadInput(f"there is no figure {name!r}{nearest(name, known)}; available: {', '.join(known)}")
             chosen |= matches
         return [panel for panel in self.panels if panel.name in chosen or not names]
+
+    def check_style(self, style: str) -> None:
+        """Refuse a style that no figure has."""
+        known = sorted({name for panel in self.panels for name in panel.styles})
+        if style not in known:
+            raise BadInput(
+                f"--style {style!r}: the figures of {self.name} have {', '.join(known) or 'no other styles'}"
+            )
 
     def select_claims(self, numbers: Sequence[int]) -> list[Claim]:
         """The claims of these numbers, in the study's order."""

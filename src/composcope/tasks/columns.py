@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from composcope.components import nearest
-from composcope.factors import Factor, Latents
+from composcope.factors import Factor, Latents, named
 
 
 @runtime_checkable
@@ -27,16 +27,16 @@ Columns = Mapping[str, Any] | Frame
 def latents_of(columns: Columns, factors: Sequence[Factor] = ()) -> tuple[tuple[Factor, ...], Latents]:
     """The factors, in the order of the columns, and the latents; columns without a factor get one of their own."""
     names = [str(name) for name in columns.keys()]  # noqa: SIM118  (a data frame iterates over columns by keys alone)
-    given = {factor.name: factor for factor in factors}
-    for name in given:
+    by_name = {factor.name: factor for factor in factors}
+    for name in by_name:
         if name not in names:
             raise ValueError(f"factors: there is no column {name!r}{nearest(name, names)}; there are {names}")
     values = {name: np.asarray(columns[name]) for name in names}
     if len({len(column) for column in values.values()}) != 1 or any(column.ndim != 1 for column in values.values()):
         shapes = {name: column.shape for name, column in values.items()}
         raise ValueError(f"columns: each needs one value per image; they have shapes {shapes}")
-    found = tuple(given.get(name) or own_factor(name, values[name]) for name in names)
-    return found, torch.stack([numbers(values[factor.name], factor) for factor in found], 1)
+    ordered = tuple(by_name.get(name) or own_factor(name, values[name]) for name in names)
+    return ordered, torch.stack([numbers(values[factor.name], factor) for factor in ordered], 1)
 
 
 def own_factor(name: str, column: np.ndarray) -> Factor:
@@ -46,21 +46,16 @@ def own_factor(name: str, column: np.ndarray) -> Factor:
     return named(name, sorted({str(value) for value in column.tolist()}))
 
 
-def named(name: str, values: Sequence[str]) -> Factor:
-    """A categorical factor whose values have names."""
-    return Factor(name, tuple(map(float, range(len(values)))), "categorical", names=tuple(values))
-
-
 def numbers(column: np.ndarray, factor: Factor) -> Tensor:
     """A column as latents: names of categories by their number."""
     if np.issubdtype(column.dtype, np.number) or column.dtype == bool:
         return torch.from_numpy(column.astype(np.float32))
-    known = dict(zip(factor.names or (), factor.values, strict=True))
+    value_of = dict(zip(factor.names or (), factor.values, strict=True))
     texts = [str(value) for value in column.tolist()]
-    unknown = next((text for text in texts if text not in known), None)
+    unknown = next((text for text in texts if text not in value_of), None)
     if unknown is not None:
         raise ValueError(f"{factor.name} = {unknown!r} is not one of the factor's values, {factor.describe()}")
-    return torch.tensor([known[text] for text in texts], dtype=torch.float32)
+    return torch.tensor([value_of[text] for text in texts], dtype=torch.float32)
 
 
 def mean_of_repeats(latents: Latents, images: Tensor) -> tuple[Float[Tensor, "combinations factors"], Tensor]:

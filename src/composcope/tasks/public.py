@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import Tensor
 
 from composcope.components import Listed, Named, nearest, register
-from composcope.factors import Factor, Latents, absent, combination_numbers
+from composcope.factors import Factor, Latents, absent, combination_numbers, named
 from composcope.tasks.base import Images, Task, learned_background, over_values
 from composcope.tasks.sources import Npz, Source, opened
 
@@ -131,8 +131,8 @@ class FileTask(Task):
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         if isinstance(self.source, Npz) and not self.source.stored(self.array):
-            known, images = self._kept
-            return images[np.searchsorted(known, rows)]
+            grid_rows, images = self._kept
+            return images[np.searchsorted(grid_rows, rows)]
         return self.source.rows(self.array, rows)
 
     @cached_property
@@ -162,11 +162,6 @@ class FileTask(Task):
         if set(values) - {"file", "keep", "sha256", "absent"} or not isinstance(values.get("file"), str):
             raise ValueError(f'a {cls.kind} is described by file = "...", and optionally keep, absent and sha256')
         return cls(**values)
-
-
-def numbered(name: str, size: int, kind: str = "continuous", names: tuple[str, ...] | None = None) -> Factor:
-    """A factor with the values 0, 1, 2, ..."""
-    return Factor(name, tuple(map(float, range(size))), kind, names=names)  # type: ignore[arg-type]
 
 
 @register("dsprites")
@@ -266,12 +261,13 @@ class MPI3D(FileTask):
         shapes: tuple[str, ...] = ("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere")
         if complex_shapes:
             colors, shapes = ("yellow", "green", "olive", "red"), ("coffee-cup", "tennis-ball", "croissant", "beer-cup")
+        camera, axis = tuple(map(float, range(3))), tuple(map(float, range(40)))
         return (
-            numbered("object_color", len(colors), "categorical", colors),
-            numbered("object_shape", len(shapes), "categorical", shapes),
-            numbered("object_size", 2, "categorical", ("small", "large")),
-            numbered("camera_height", 3),
-            numbered("background_color", 3, "categorical", ("purple", "sea green", "salmon")),
-            numbered("horizontal_axis", 40),
-            numbered("vertical_axis", 40),
+            named("object_color", colors),
+            named("object_shape", shapes),
+            named("object_size", ("small", "large")),
+            Factor("camera_height", camera),
+            named("background_color", ("purple", "sea green", "salmon")),
+            Factor("horizontal_axis", axis),
+            Factor("vertical_axis", axis),
         )

@@ -11,9 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from torch import Tensor
 
 from composcope.components import nearest, register
-from composcope.factors import Factor, Latents, absent, strictly_increasing
+from composcope.factors import Factor, Latents, absent, named, strictly_increasing
 from composcope.tasks.base import Images, Task, over_values
-from composcope.tasks.columns import named
 from composcope.tasks.shapes import SHAPES, coverage, reach
 
 COLOURS = {
@@ -34,10 +33,10 @@ def _as_tuple(values: Any) -> Any:
     return tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else values
 
 
-def _known(names: tuple[str, ...], known: Iterable[str]) -> tuple[str, ...]:
+def _known(names: tuple[str, ...], allowed: Iterable[str]) -> tuple[str, ...]:
     for name in names:
-        if name not in known:
-            raise ValueError(f"there is no {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+        if name not in allowed:
+            raise ValueError(f"there is no {name!r}{nearest(name, allowed)}; there are {', '.join(allowed)}")
     if len(set(names)) < len(names):
         raise ValueError("each name may occur once")
     return names
@@ -163,9 +162,9 @@ class SpriteTask(Task):
     def _fixed(self) -> dict[str, float]:
         """The value of each number that is not a factor: the one that is given, or the default."""
         middle = (self.side - 1) / 2
-        given = {"x": self.x, "y": self.y, "scale": self.scales, "rotation": self.rotations}
+        listed = {"x": self.x, "y": self.y, "scale": self.scales, "rotation": self.rotations}
         default = {"x": middle, "y": middle, "scale": self.side / 6, "rotation": 0.0}
-        return {name: (*values, default[name])[0] for name, values in given.items()}
+        return {name: (*values, default[name])[0] for name, values in listed.items()}
 
     def _ink(self, colour: Tensor | None, latents: Latents) -> Float[Tensor, "n 3"] | None:
         """The foreground of a covered pixel in each channel; None if that is 1."""
@@ -202,6 +201,6 @@ class SpriteTask(Task):
                 torch.einsum("nvu,nu,nv->n", weight, near[:, 0] * of_u, near[:, 1] * of_v)
                 for of_u, of_v in ((1, 1), (pixels, 1), (1, pixels))
             )
-            found = torch.stack([across, down], 1) / mass[:, None]
-            place = torch.where(mass[:, None] > 0, found, place)  # a blank image stays where it is
+            centre = torch.stack([across, down], 1) / mass[:, None]
+            place = torch.where(mass[:, None] > 0, centre, place)  # a blank image stays where it is
         return torch.where(foreground.isnan().any(2).any(1)[:, None], torch.nan, place)

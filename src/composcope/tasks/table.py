@@ -95,11 +95,11 @@ class TableTask(Task):
         """The given background as a tensor that broadcasts to an image, or the learned one."""
         if self.background is None:
             return self._learned_background
-        given, shape = self.background, self.image_shape
-        if given.ndim == 1:
-            given = given[:, None, None]
+        background, shape = self.background, self.image_shape
+        if background.ndim == 1:
+            background = background[:, None, None]
         try:
-            fits = given.isfinite().all() and torch.broadcast_shapes(given.shape, shape) == shape
+            fits = background.isfinite().all() and torch.broadcast_shapes(background.shape, shape) == shape
         except RuntimeError:
             fits = False
         if not fits:
@@ -107,14 +107,14 @@ class TableTask(Task):
                 f"background: one value, {shape[0]} (one per channel) or an image of shape {shape} is needed, all of "
                 f"them finite; got shape {tuple(self.background.shape)}"
             )
-        return given
+        return background
 
     @cached_property
     def _learned_background(self) -> Tensor:
         """From all images that show a combination."""
-        shown = ~absent(self.latents).any(1)
+        complete = ~absent(self.latents).any(1)
         # A copy of all images would double the memory of a large table.
-        some = self.images if shown.all() or not shown.any() else self.images[shown]
+        some = self.images if complete.all() or not complete.any() else self.images[complete]
         return learned_background(some, self.dark)
 
     @property
@@ -147,12 +147,12 @@ class TableTask(Task):
         >>> TableTask.from_columns(columns, torch.rand(4, 8, 8)).factors
         (Factor("shape", bar, disc, categorical), Factor("x", 0, 1))
         """
-        found, latents = latents_of(columns, factors)
+        ordered, latents = latents_of(columns, factors)
         pictures = _as_tensor(images)
         if repeats == "mean" and len(latents) == len(pictures):
             latents, pictures = mean_of_repeats(latents, pictures)
-        given = None if background is None else _as_tensor(background)
-        return cls(latents, pictures, found, polarity, background=given, absent=absent)
+        empty = None if background is None else _as_tensor(background)
+        return cls(latents, pictures, ordered, polarity, background=empty, absent=absent)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -192,10 +192,10 @@ class TableTask(Task):
         factors = TypeAdapter(Factors).dump_json(self.factors).decode()
         # Written under a temporary name and renamed, so that an interrupted save leaves no damaged table behind.
         temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
-        given = self._given_background
+        background = self._given_background
         arrays = {"latents": self.latents.numpy(), "images": self.images.numpy(), "factors": np.array(factors)}
-        if given is not None:
-            arrays["background"] = given.numpy()
+        if background is not None:
+            arrays["background"] = background.numpy()
         np.savez(temporary, **arrays)  # type: ignore[arg-type]
         digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
         os.replace(temporary, path)
@@ -222,10 +222,10 @@ class TableTask(Task):
             raise ValueError('a spec refers to a table by its file: use task.save("table.npz") as the task')
         # The polarity is written even at its default: this dict is hashed into run ids, which must not change.
         identity = {"kind": self.kind, "file": self.file, "sha256": self.sha256, "polarity": self.polarity}
-        given = self._given_background
+        background = self._given_background
         # These are left out at their defaults, so that run ids from before they existed stay valid.
-        drawn = {} if self.absent == "listed" else {"absent": self.absent}
-        return {**identity, **({} if given is None else {"background": given.tolist()}), **drawn}
+        absence = {} if self.absent == "listed" else {"absent": self.absent}
+        return {**identity, **({} if background is None else {"background": background.tolist()}), **absence}
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> Self:
@@ -256,8 +256,8 @@ class TableTask(Task):
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:
-        given = self._given_background
-        arrays = [self.latents, self.images, *([] if given is None else [given])]
+        background = self._given_background
+        arrays = [self.latents, self.images, *([] if background is None else [background])]
         return (*(array.numpy().tobytes() for array in arrays), self.factors, self.polarity, self.absent)
 
     def _keys(self, latents: Latents) -> Tensor:

@@ -72,32 +72,32 @@ class Placed:
     energy: Float[Tensor, "n"]
 
 
-def place(world: World, rows: Int[Tensor, "n"], found: ToCombinations) -> Placed:
+def place(world: World, rows: Int[Tensor, "n"], comparison: ToCombinations) -> Placed:
     """Classify the images at these rows by the reference with the least residual; the first of equally good ones wins.
 
-    - `found`: from `to_combinations`, of the same rows.
+    - `comparison`: from `to_combinations`, of the same rows.
 
     The order is that of the residuals below; `LEADS` says by how much the fitted references must be better.
     """
     target, index = pixels(world, rows), world.index[rows]
     own = (world.candidates == rows[:, None]).int().argmax(1)
-    best, other = _best_other(found.residuals, own, index, world.index[world.candidates])
-    residuals = {"composer": found.residuals.gather(1, own[:, None])[:, 0].double()}
-    residuals["nearest seen"], choice = _to_nearest(world, rows, found.residuals)
+    best, other = _best_other(comparison.residuals, own, index, world.index[world.candidates])
+    residuals = {"composer": comparison.residuals.gather(1, own[:, None])[:, 0].double()}
+    residuals["nearest seen"], choice = _to_nearest(world, rows, comparison.residuals)
     residuals["wrong combination"] = other.double()
     cross = to_cross(world, rows, target)
     if cross is not None:
         residuals["additive cross"] = cross
     residuals["additive"] = to_additive(world, rows, target)
     residuals["superposer"] = to_superposition(world, rows, target)
-    classes = _classes(residuals, target.square().sum(1, dtype=torch.float64), found.own_energy, world.floor)
-    shown = _shown(classes, index, world.index[world.candidates[best]])
-    if _one_factor(classes, index, shown, choice):
+    classes = _classes(residuals, target.square().sum(1, dtype=torch.float64), comparison.own_energy, world.floor)
+    combination = _shown(classes, index, world.index[world.candidates[best]])
+    if _one_factor(classes, index, combination, choice):
         classes = ["wrong combination" if name == "nearest seen" else name for name in classes]
-    drawn = residuals["composer"] <= torch.minimum(residuals["wrong combination"] + TIE, torch.tensor(LEARNED))
+    resembles = residuals["composer"] <= torch.minimum(residuals["wrong combination"] + TIE, torch.tensor(LEARNED))
     empty = torch.tensor([name == "blank" for name in classes], dtype=torch.bool)
-    resembled = torch.where((drawn & ~empty)[:, None], index, shown)
-    return Placed(classes, residuals, index, shown, resembled, found.own_error, found.own_energy)
+    resembled = torch.where((resembles & ~empty)[:, None], index, combination)
+    return Placed(classes, residuals, index, combination, resembled, comparison.own_error, comparison.own_energy)
 
 
 def _best_other(
@@ -159,7 +159,10 @@ def _shown(
 
 
 def _one_factor(
-    classes: Sequence[str], index: Int[Tensor, "n factors"], shown: Int[Tensor, "n factors"], choice: Bool[Tensor, "n"]
+    classes: Sequence[str],
+    index: Int[Tensor, "n factors"],
+    combination: Int[Tensor, "n factors"],
+    choice: Bool[Tensor, "n"],
 ) -> bool:
     """Whether the images of another combination always have the same one factor wrong, though they had a choice.
 
@@ -171,26 +174,26 @@ def _one_factor(
     farther = torch.tensor([name == "wrong combination" for name in classes])
     if not displaced.any() or (choice | farther)[displaced].double().mean() < CHOICE:
         return False
-    wrong = (index != shown)[displaced]
+    wrong = (index != combination)[displaced]
     alone = wrong & (wrong.sum(1) == 1)[:, None]
     return bool(alone.double().mean(0).max() >= ALWAYS)
 
 
-def recognised(placed: Placed, factors: Sequence[Factor]) -> Float[Tensor, "n"]:
+def recognised(images: Placed, factors: Sequence[Factor]) -> Float[Tensor, "n"]:
     """1 for images that resemble their own combination, give or take one step of each ordered factor; else 0.
 
     For seen images. Their neighbours on all sides were seen, too, and a bump that is a little too broad is a good
     superposition of them; it resembles its own combination all the same.
     """
-    close = torch.ones(len(placed.resembled), dtype=torch.bool)
+    close = torch.ones(len(images.resembled), dtype=torch.bool)
     for axis, factor in enumerate(factors):
-        close &= within_one_step(placed.index[:, axis], placed.resembled[:, axis], factor)
+        close &= within_one_step(images.index[:, axis], images.resembled[:, axis], factor)
     return close.double()
 
 
-def within_one_step(true: Int[Tensor, "n"], shown: Int[Tensor, "n"], factor: Factor) -> Bool[Tensor, "n"]:
+def within_one_step(true: Int[Tensor, "n"], other: Int[Tensor, "n"], factor: Factor) -> Bool[Tensor, "n"]:
     """Whether the value shown is the true one or, for an ordered factor, next to it; no for a value of -1."""
     if factor.kind == "categorical":
-        return true == shown
+        return true == other
     steps = grid_steps(torch.arange(factor.size)[:, None], torch.arange(factor.size)[:, None], [factor])
-    return (shown >= 0) & (steps[true, shown] <= 1)
+    return (other >= 0) & (steps[true, other] <= 1)

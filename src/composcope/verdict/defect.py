@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import conv2d, pad, unfold
 
-Images = Float[Tensor, "n channels height width"]
+from composcope.tasks.base import Images
 
 # Shifts and blurs of up to this many pixels are recognised.
 RADIUS = 4
@@ -34,10 +34,10 @@ class Defect:
         """True images as the decoder would draw them, its offset removed."""
         if self.kernel is None:
             return truth
-        drawn = torch.empty_like(truth)
+        images = torch.empty_like(truth)
         for channel, kernel in enumerate(self.kernel[:, 0]):
-            drawn[:, channel] = convolved(truth[:, channel], kernel)
-        return drawn
+            images[:, channel] = convolved(truth[:, channel], kernel)
+        return images
 
 
 def convolved(images: Float[Tensor, "n height width"], kernel: Float[Tensor, "k l"]) -> Float[Tensor, "n height width"]:
@@ -71,8 +71,8 @@ def fit_defect(outputs: Images, truth: Images) -> Defect:
         return none
     size = tuple(2 * min(RADIUS, (side - 1) // 2) + 1 for side in (height, width))
     kernels, offsets = [], []
-    for drawn, true in zip(outputs.double().unbind(1), truth.double().unbind(1), strict=True):
-        solution = _least_squares(drawn[:, None], true[:, None], size)
+    for output, true in zip(outputs.double().unbind(1), truth.double().unbind(1), strict=True):
+        solution = _least_squares(output[:, None], true[:, None], size)
         kernels.append(solution[:-1].reshape(1, *size))
         offsets.append(solution[-1:, None])
     if torch.stack(kernels).sum() <= 0:  # dark for bright is no rendering of the truth
@@ -85,11 +85,11 @@ def _padded(images: Images, size: tuple[int, ...]) -> Float[Tensor, "n channels 
     return pad(images, (size[1] // 2, size[1] // 2, size[0] // 2, size[0] // 2), mode="replicate")
 
 
-def _least_squares(drawn: Images, truth: Images, size: tuple[int, ...]) -> Float[Tensor, "taps"]:
+def _least_squares(outputs: Images, truth: Images, size: tuple[int, ...]) -> Float[Tensor, "taps"]:
     """The kernel's taps and the offset, from sums over images, so that the windows of one image are held at a time."""
     taps = size[0] * size[1] + 1
     gram, right = torch.zeros(taps, taps).double(), torch.zeros(taps).double()
-    for image, true in zip(drawn, truth, strict=True):
+    for image, true in zip(outputs, truth, strict=True):
         windows = unfold(_padded(true[None], size), size)[0]
         windows = torch.cat([windows, torch.ones_like(windows[:1])])
         gram += windows @ windows.T

@@ -10,9 +10,7 @@ from torch import Tensor
 from composcope.factors import Factor
 from composcope.measures.error import has_learned
 from composcope.measures.grid import grid_sizes, grid_steps
-
-Images = Float[Tensor, "n channels height width"]
-Latents = Float[Tensor, "n factors"]
+from composcope.tasks.base import Images
 
 
 class Rendered:
@@ -76,8 +74,8 @@ class AdditiveModel:
         """
         rows = indicators(index, self.sizes)
         rest = (1 - ((rows @ self.inverse) * rows).sum(1))[:, None]
-        left = own - (own - self.predicted(index)) / rest.clamp(min=1e-9).to(own)
-        return left.masked_fill(rest < 1e-6, torch.nan)
+        images = own - (own - self.predicted(index)) / rest.clamp(min=1e-9).to(own)
+        return images.masked_fill(rest < 1e-6, torch.nan)
 
 
 def indicators(index: Int[Tensor, "n factors"], sizes: Sequence[int]) -> Float[Tensor, "n values"]:

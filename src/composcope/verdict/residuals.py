@@ -11,8 +11,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from composcope.factors import Factor
+from composcope.tasks.base import Images
 from composcope.verdict.defect import MAX_IMAGES, MAX_PIXELS, Defect, fit_defect
-from composcope.verdict.references import AdditiveModel, Images, Pictures, fit_additive, neighbours, nonnegative_weights
+from composcope.verdict.references import AdditiveModel, Pictures, fit_additive, neighbours, nonnegative_weights
 
 # Bytes of true images that go through the defect at a time.
 CHUNK_BYTES = 64_000_000
@@ -125,9 +126,9 @@ def to_combinations(world: World, rows: Int[Tensor, "n"]) -> ToCombinations:
     columns = []
     chunk = max(1, CHUNK_BYTES // (4 * target.shape[1]))
     for some in world.candidates.split(chunk):
-        drawn = world.defect.drawn(world.truth[some]).flatten(1)
-        overlap = (target @ drawn.T).double()
-        reference = torch.linalg.vecdot(drawn, drawn).double()[None]
+        references = world.defect.drawn(world.truth[some]).flatten(1)
+        overlap = (target @ references.T).double()
+        reference = torch.linalg.vecdot(references, references).double()[None]
         columns.append(_residual(overlap, energy[:, None], reference.expand_as(overlap), world.free_scale).float())
     own = torch.cat([world.defect.drawn(world.truth[some]).flatten(1) for some in rows.split(chunk)])
     return ToCombinations(

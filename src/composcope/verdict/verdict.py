@@ -8,12 +8,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from composcope.factors import Factor
+from composcope.factors import Factor, Latents
 from composcope.measures.error import blank_mse, has_learned, mse
 from composcope.measures.grid import grid_index
+from composcope.randomness import some_rows
+from composcope.tasks.base import Images
 from composcope.verdict.classes import KINDS, MIN_RECOGNISED, NOT_LEARNED, Placed, place, recognised, within_one_step
 from composcope.verdict.readings import Calibration
-from composcope.verdict.references import Images, Latents, Pictures, is_additive
+from composcope.verdict.references import Pictures, is_additive
 from composcope.verdict.residuals import to_combinations, world_of
 
 REPEATS = 1000
@@ -38,9 +40,9 @@ def cluster_interval(
     weights = torch.ones(repeats, len(values), dtype=torch.float64)
     for column in columns:
         present, member = column.unique(return_inverse=True)
-        drawn = torch.randint(len(present), (repeats, len(present)), generator=rng)
+        draws = torch.randint(len(present), (repeats, len(present)), generator=rng)
         counts = torch.zeros(repeats, len(present), dtype=torch.float64)
-        counts.scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
+        counts.scatter_add_(1, draws, torch.ones_like(draws, dtype=torch.float64))
         weights *= counts[:, member]
     total = weights.sum(1)
     means = (weights @ values.double())[total > 0] / total[total > 0]
@@ -51,7 +53,9 @@ def cluster_interval(
 # Multiplications of pixels when images are compared with candidates, about a second on one core. At least this many
 # images are classified even so.
 MAX_PRODUCTS, MIN_CLASSIFIED = 2e10, 200
+# Combinations whose true images each image is compared with; those that differ in one factor are always among them.
 MAX_CANDIDATES = 20_000
+# Seen images that are classified as the control: they only tell whether most of what was seen is drawn.
 CONTROLS = 128
 # Seen images whose mean error tells whether the decoder has learned, at most.
 MAX_SEEN = 2048
@@ -112,9 +116,9 @@ class Verdict:
         for name, counts in self.confusion.items():
             if counts.is_meta:  # read back without arrays
                 return []
-            shown = counts[:, :-1].sum().item()
-            if shown and counts.diagonal().sum().item() < 0.9 * shown:
-                wrong[name] = counts.diagonal().sum().item() / shown
+            count = counts[:, :-1].sum().item()
+            if count and counts.diagonal().sum().item() < 0.9 * count:
+                wrong[name] = counts.diagonal().sum().item() / count
         return sorted(wrong, key=lambda name: wrong[name])
 
 
@@ -173,10 +177,10 @@ def _chosen(
     """Which held-out and which seen images are classified, and among which combinations they are placed."""
     rng = torch.Generator().manual_seed(seed)
     on_grid = (index >= 0).all(1) | heldout  # a seen stripe lacks a factor: it is no combination
-    candidates = _sampled(on_grid.nonzero()[:, 0], MAX_CANDIDATES, rng)
+    candidates = some_rows(on_grid.nonzero()[:, 0], MAX_CANDIDATES, rng)
     most = max(MIN_CLASSIFIED, int(MAX_PRODUCTS / (len(candidates) * pixels)) - CONTROLS)
-    rows = _sampled((heldout & allowed).nonzero()[:, 0], most, rng)
-    controls = _sampled((~heldout & on_grid & allowed).nonzero()[:, 0], CONTROLS, rng)
+    rows = some_rows((heldout & allowed).nonzero()[:, 0], most, rng)
+    controls = some_rows((~heldout & on_grid & allowed).nonzero()[:, 0], CONTROLS, rng)
     if len(candidates) < on_grid.sum():
         # Those that differ from a classified image in one factor are the likeliest mistakes: they are never left out.
         beside = torch.zeros(len(index), dtype=torch.bool)
@@ -184,10 +188,6 @@ def _chosen(
             beside |= (index == index[row]).sum(1) >= index.shape[1] - 1
         candidates = torch.cat([candidates, (beside & on_grid).nonzero()[:, 0]]).unique()
     return rows, controls, candidates
-
-
-def _sampled(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
-    return rows if len(rows) <= most else rows[torch.randperm(len(rows), generator=rng)[:most]].sort().values
 
 
 def _learned(
@@ -216,15 +216,15 @@ def _summed_up(
     seed: int,
 ) -> Verdict:
     """The verdict from the placed images of every draw."""
-    index, shown = (torch.cat([getattr(placed, name) for placed in held]) for name in ("index", "shown"))
-    composed = torch.tensor([name == "composer" for placed in held for name in placed.classes]).double()
+    index, combination = (torch.cat([getattr(images, name) for images in held]) for name in ("index", "shown"))
+    composed = torch.tensor([name == "composer" for images in held for name in images.classes]).double()
     shares = _shares(held)
     by_draw = composed.reshape(len(held), -1).mean(1)
     classes = [""] * int(heldout.sum())
     position = heldout.cumsum(0) - 1
     for row, name in zip(position[rows].tolist(), held[0].classes, strict=True):
         classes[row] = name
-    right = index == shown
+    right = index == combination
     return Verdict(
         kind=kind_of(shares) if learned else NOT_LEARNED,
         score=shares["composer"] if learned else None,
@@ -234,17 +234,18 @@ def _summed_up(
         without_dictionary=int(held[0].residuals["superposer"].isnan().sum()),
         interval=cluster_interval(composed, index, seed) if learned else None,
         seen_shares=_shares(seen),
-        factors=_right(index, shown, factors),
+        factors=_right(index, combination, factors),
         within_one_step={
-            factor.name: within_one_step(index[:, axis], shown[:, axis], factor).double().mean().item()
+            factor.name: within_one_step(index[:, axis], combination[:, axis], factor).double().mean().item()
             for axis, factor in enumerate(factors)
             if factor.kind != "categorical"
         },
         seen_factors=_right(
-            torch.cat([placed.index for placed in seen]), torch.cat([placed.shown for placed in seen]), factors
+            torch.cat([images.index for images in seen]), torch.cat([images.shown for images in seen]), factors
         ),
         confusion={
-            factor.name: _confusion(index[:, axis], shown[:, axis], factor.size) for axis, factor in enumerate(factors)
+            factor.name: _confusion(index[:, axis], combination[:, axis], factor.size)
+            for axis, factor in enumerate(factors)
         },
         pairs={
             (factors[a].name, factors[b].name): _both_right(index[:, [a, b]], right[:, [a, b]], factors[a], factors[b])
@@ -258,7 +259,7 @@ def _summed_up(
 
 
 def _shares(draws: Sequence[Placed]) -> dict[str, float]:
-    names = [name for placed in draws for name in placed.classes]
+    names = [name for images in draws for name in images.classes]
     return {name: names.count(name) / len(names) for name in KINDS} if names else {}
 
 
@@ -271,17 +272,17 @@ def kind_of(shares: Mapping[str, float]) -> str:
 
 
 def _right(
-    index: Int[Tensor, "n factors"], shown: Int[Tensor, "n factors"], factors: Sequence[Factor]
+    index: Int[Tensor, "n factors"], combination: Int[Tensor, "n factors"], factors: Sequence[Factor]
 ) -> dict[str, float]:
     if not len(index):
         return {}
-    return dict(zip((factor.name for factor in factors), (index == shown).double().mean(0).tolist(), strict=True))
+    return dict(zip((factor.name for factor in factors), (index == combination).double().mean(0).tolist(), strict=True))
 
 
-def _confusion(true: Int[Tensor, "n"], shown: Int[Tensor, "n"], size: int) -> Int[Tensor, "true shown"]:
+def _confusion(true: Int[Tensor, "n"], other: Int[Tensor, "n"], size: int) -> Int[Tensor, "true shown"]:
     counts = torch.zeros(size, size + 1, dtype=torch.long)
-    true, shown = true[true >= 0], shown[true >= 0]
-    counts.index_put_((true, shown.where(shown >= 0, size)), torch.ones_like(true), accumulate=True)
+    true, other = true[true >= 0], other[true >= 0]
+    counts.index_put_((true, other.where(other >= 0, size)), torch.ones_like(true), accumulate=True)
     return counts
 
 

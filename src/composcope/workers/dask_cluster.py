@@ -11,8 +11,8 @@ from typing import Any
 
 from composcope.display import counted
 from composcope.errors import BadInput
+from composcope.workers.limits import Resources, local_workers
 from composcope.workers.local_pool import signals_held
-from composcope.workers.resources import Resources, local_workers
 
 LOCAL = "local"
 CONNECT_SECONDS = 10
@@ -28,14 +28,14 @@ class Cluster:
     address: str
     dashboard: str
     workers: int
-    most_threads: int
+    max_threads: int
 
     def __str__(self) -> str:
         workers, dashboard = counted(self.workers, "worker"), self.dashboard or "not available"
         text = f"Dask scheduler {self.address}, {workers}, dashboard {dashboard}"
         if not self.workers:
             return f"{text}; waiting for workers: dask worker {self.address} --nthreads 1"
-        if self.most_threads > 1:
+        if self.max_threads > 1:
             return f"{text}; a worker does one run at a time, so start workers with --nthreads 1"
         return text
 
@@ -49,13 +49,13 @@ def connect(address: str, workers: int | None = None, resources: Resources | Non
             import distributed
     except ImportError:
         raise BadInput("--dask needs dask.distributed: pip install 'composcope[cluster]'") from None
-    wishes = resources or Resources()
+    wanted = resources or Resources()
     # It reports every connection that closes; what matters to a user reaches them as an error of ours.
     for name in ("distributed", "distributed.client", "bokeh", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as closing:
         if address == LOCAL:
-            target = closing.enter_context(_local_cluster(local_workers(workers, wishes, 10**9), wishes))
+            target = closing.enter_context(_local_cluster(local_workers(workers, wanted, 10**9), wanted))
         else:
             target = address
         try:
@@ -67,7 +67,7 @@ def connect(address: str, workers: int | None = None, resources: Resources | Non
                 f"--dask {address}: no Dask scheduler answers there ({reason}); start one with `dask scheduler`"
             ) from None
         closing.callback(_close, client)
-        yield _describe(client, wishes)
+        yield _describe(client, wanted)
 
 
 def check_address(address: str) -> None:
@@ -76,23 +76,23 @@ def check_address(address: str) -> None:
         raise BadInput(f"--dask {address!r}: write tcp://HOST:PORT of a running scheduler, or local")
 
 
-def _describe(client: Any, wishes: Resources) -> Cluster:
+def _describe(client: Any, wanted: Resources) -> Cluster:
     info = client.scheduler_info(n_workers=-1)
     workers = list(info["workers"].values())
-    for name, amount in wishes.named.items():
+    for name, amount in wanted.named.items():
         if workers and not any(worker["resources"].get(name, 0) >= amount for worker in workers):
             raise BadInput(
                 f"no worker of {client.scheduler.address} offers {name}={amount:g};"
                 f" start workers with: dask worker ... --resources {name}={amount:g}"
             )
-    executor = client.get_executor(pure=False, resources=dict(wishes.named) or None)
+    executor = client.get_executor(pure=False, resources=dict(wanted.named) or None)
     threads = max((worker["nthreads"] for worker in workers), default=1)
     dashboard = client.dashboard_link if info["services"].get("dashboard") else ""  # none without bokeh
     return Cluster(executor, client.scheduler.address, dashboard, len(workers), threads)
 
 
 @contextmanager
-def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
+def _local_cluster(workers: int, wanted: Resources) -> Iterator[Any]:
     """A scheduler and workers of one thread each on this machine, reachable from this machine only."""
     with signals_held():
         import dask.config
@@ -105,11 +105,11 @@ def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
             with signals_held():
                 cluster = LocalCluster(
                     n_workers=workers,
-                    threads_per_worker=wishes.threads,
+                    threads_per_worker=wanted.threads,
                     processes=True,
                     host="127.0.0.1",
                     dashboard_address=DASHBOARD,
-                    resources=dict(wishes.named) or None,
+                    resources=dict(wanted.named) or None,
                     memory_limit=0,
                     silence_logs=logging.CRITICAL,
                 )
@@ -119,10 +119,10 @@ def _local_cluster(workers: int, wishes: Resources) -> Iterator[Any]:
                 with signals_held(), suppress(Exception):
                     cluster.close(timeout=CLOSE_SECONDS)
         finally:
-            left = [process for process in multiprocessing.active_children() if process.pid not in before]
-            for process in left:
+            orphans = [process for process in multiprocessing.active_children() if process.pid not in before]
+            for process in orphans:
                 process.kill()
-            for process in left:
+            for process in orphans:
                 process.join(CLOSE_SECONDS)
 
 

@@ -14,18 +14,18 @@ from composcope import __version__
 from composcope.display import counted
 from composcope.errors import BadInput, RunFailed
 from composcope.fastconv import Mode, status
-from composcope.runs.costs import missing, step_cost, workload
+from composcope.runs.machine import provenance_of
 from composcope.runs.spec import Spec
 from composcope.store.store import Store
+from composcope.workers.costs import missing, step_cost, workload
 from composcope.workers.jobs import Ended, Job, Settings, hung_before, work
+from composcope.workers.limits import Resources, local_workers
 from composcope.workers.local_pool import LocalPool
-from composcope.workers.machine import provenance_of
-from composcope.workers.resources import Resources, local_workers
 
-# A run is given up when its worker has died this often, the last time with no other run beside it.
-MOST_DEATHS = 2
+# A run is given up when its worker has died this often, the last time while running alone.
+MAX_DEATHS = 2
 # Workers that die before they begin a run die for all runs; after this many times in a row there is no point.
-MOST_FALSE_STARTS = 3
+MAX_FALSE_STARTS = 3
 MANY_HOURS = 2 * 3600.0  # seconds of one core
 HEARTBEAT = 0.2  # seconds
 # How Dask and submitit, which need not be installed, say that a worker died.
@@ -126,16 +126,15 @@ def ordered(specs: Sequence[Spec], costs: Mapping[str, float]) -> list[Spec]:
 
 
 @contextmanager
-def shared_workers(engine: EngineOptions, workers: int | None, runs: int) -> Iterator[EngineOptions]:
-    """Options with which several calls of `run_all` use the same local processes, which end with the context.
+def shared_workers(engine: EngineOptions, workers: int | None, jobs: int) -> Iterator[tuple[LocalPool, EngineOptions]]:
+    """Local processes for several calls, started when first used and ended with the context; and options for `run_all`.
 
-    - `runs`: at most how many runs a call will have.
+    The options have these processes as executor, unless they have another one already.
+
+    - `jobs`: at most how many jobs a call will have.
     """
-    if engine.get("executor") is not None:
-        yield engine
-        return
-    with LocalPool(local_workers(workers, engine.get("resources") or Resources(), runs), runs) as pool:
-        yield {**engine, "executor": pool}
+    with LocalPool(local_workers(workers, engine.get("resources") or Resources(), jobs), jobs) as pool:
+        yield pool, engine if engine.get("executor") is not None else {**engine, "executor": pool}
 
 
 @contextmanager
@@ -152,7 +151,7 @@ def _gathering(store: Store) -> Iterator[None]:
 
 def _sent(store: Store, run_id: str, gather: bool) -> Mapping[str, bytes]:
     """What a worker without a shared store needs of a run that is trained but not diagnosed."""
-    return store.files(run_id) if gather and store.has(run_id) else {}
+    return store.run_folder(run_id).files() if gather and store.has(run_id) else {}
 
 
 def _put_if_done(future: Handle, finished: "queue.SimpleQueue[Handle]") -> bool:
@@ -166,10 +165,14 @@ class _Progress:
     """The work done: all of the runs that ended, and what the local workers report of the others."""
 
     def __init__(
-        self, jobs: Sequence[Job], amounts: Mapping[str, float], steps: Mapping[str, float], tell: OnProgress | None
+        self,
+        jobs: Sequence[Job],
+        amounts: Mapping[str, float],
+        steps: Mapping[str, float],
+        on_progress: OnProgress | None,
     ) -> None:
         self.open = {job.run_id: job for job in jobs}
-        self.amounts, self.step_costs, self.tell = amounts, steps, tell
+        self.amounts, self.step_costs, self.on_progress = amounts, steps, on_progress
         self.finished = self.last = 0.0
         self.ended: list[Outcome] = []
 
@@ -179,7 +182,7 @@ class _Progress:
         self.ended.append(outcome)
 
     def update(self, engine: Executor) -> None:
-        if self.tell is None:
+        if self.on_progress is None:
             return
         done = self.finished
         if isinstance(engine, LocalPool):
@@ -188,7 +191,7 @@ class _Progress:
                 if steps[job.slot]:
                     done += min(steps[job.slot] * self.step_costs[run_id], self.amounts[run_id])
         self.last = max(self.last, done)  # a run that is done again does not take progress back
-        self.tell(self.last, self.ended)
+        self.on_progress(self.last, self.ended)
 
 
 class _Driver:
@@ -223,7 +226,7 @@ class _Driver:
         """Do the jobs; yields those whose worker died."""
         finished: queue.SimpleQueue[Handle] = queue.SimpleQueue()
         futures: dict[Handle, Job] = {}
-        asked: list[Handle] = []  # submitit's jobs do not tell when they end
+        silent: list[Handle] = []  # submitit's jobs, which have to be asked whether they ended
         try:
             for job in batch:
                 future = self._submit(job)
@@ -231,13 +234,13 @@ class _Driver:
                 if hasattr(future, "add_done_callback"):
                     future.add_done_callback(finished.put)
                 else:
-                    asked.append(future)
+                    silent.append(future)
             while futures:
                 try:
                     future = finished.get(timeout=HEARTBEAT)
                 except queue.Empty:
                     self.progress.update(self.engine)
-                    asked = [future for future in asked if not _put_if_done(future, finished)]
+                    silent = [future for future in silent if not _put_if_done(future, finished)]
                     continue
                 job = futures.pop(future)
                 ended = self._result(future)
@@ -275,12 +278,12 @@ class _Driver:
                 f"the executor failed: {reason}; finished runs are stored, run the same again to resume"
             ) from None
 
-    def _take(self, job: Job, ended: Ended, left: int) -> None:
+    def _take(self, job: Job, ended: Ended, remaining: int) -> None:
         self.false_starts = 0
         if ended.files:
             self.store.add(ended.run_id, ended.files)
         if ended.state == "stop":
-            raise RunFailed(f"{ended.failure}; stopped, {counted(left + 1, 'run')} left")
+            raise RunFailed(f"{ended.failure}; stopped, {counted(remaining + 1, 'run')} left")
         if ended.state == "busy":
             self.busy.append(job)
         else:
@@ -303,7 +306,7 @@ class _Driver:
                 self.engine.forget(job.slot)
         if lost and len(again) == len(lost):
             self.false_starts += 1
-            if self.false_starts == MOST_FALSE_STARTS:
+            if self.false_starts == MAX_FALSE_STARTS:
                 raise RunFailed(
                     f"worker processes died {self.false_starts} times in a row before they began a run; is there enough"
                     ' memory, and does a script of your own call this under `if __name__ == "__main__":`?'
@@ -312,7 +315,7 @@ class _Driver:
         return again
 
     def _give_up(self, job: Job) -> None:
-        reason = f"its worker process died {MOST_DEATHS} times, the last time with no other run beside it"
+        reason = f"its worker process died {MAX_DEATHS} times, the last time while running alone"
         spec = self.specs[job.run_id]
         self.store.save_failure(spec, f"{reason}; out of memory, or a crash in compiled code?", provenance_of("cpu", 1))
         self.progress.end(Outcome(job.run_id, f"run {job.run_id}: {reason}"))

@@ -15,16 +15,12 @@ import torch
 import composcope
 from composcope.errors import BadInput, ComposcopeError, DiskFull
 from composcope.fastconv import Mode, keep_memory
-from composcope.runs.diagnose_runs import measure_run
+from composcope.runs.machine import provenance_of, using_threads
 from composcope.runs.pipeline import run_with_lease
 from composcope.runs.plugins import load_plugin
 from composcope.runs.spec import RESULTS_VERSION, LeakedImages, NotComposition, Spec
 from composcope.store.store import Store
-from composcope.workers.machine import provenance_of, using_threads
-from composcope.workers.time_limit import TimeLimit
-
-# A diagnosis takes about as long as this many training steps, at all sizes tried.
-DIAGNOSIS_STEPS = 300
+from composcope.workers.limits import TimeLimit
 
 State = Literal["done", "failed", "busy", "stop"]
 
@@ -99,7 +95,7 @@ def work(job: Job, settings: Settings) -> Ended:
     """Do a run; never raises what the run raises, so that whatever an executor raises is the executor's own failure."""
     try:
         check_versions(settings.versions)
-        _load_plugins(settings.plugins)
+        load_plugins(settings.plugins)
     except ComposcopeError as error:
         return Ended(job.run_id, "stop", f"worker on {platform.node()}: {error}")
     keep_memory()
@@ -110,7 +106,7 @@ def work(job: Job, settings: Settings) -> Ended:
             return _attempt(job, settings, settings.folder)
         with tempfile.TemporaryDirectory(prefix="composcope-") as folder:
             ended = _attempt(job, settings, folder)
-            return replace(ended, files=Store(folder).files(job.run_id))
+            return replace(ended, files=Store(folder).run_folder(job.run_id).files())
 
 
 def _attempt(job: Job, settings: Settings, folder: str) -> Ended:
@@ -151,10 +147,10 @@ def _do(job: Job, settings: Settings, store: Store) -> Ended:
                 _report(job.slot, step)
 
             options = (settings.device, settings.threads, settings.kernels)
-            run_with_lease(spec, store, *options, on_step=on_step, about=settings.about)
-            if job.diagnosed and not store.has_diagnosis(job.run_id):
+            run = run_with_lease(spec, store, *options, on_step=on_step, about=settings.about)
+            if job.diagnosed and not run.artifacts.has_diagnosis():
                 with using_threads(1):
-                    measure_run(store, job.run_id, on_progress=lambda done, total: limit.check())
+                    run.measure(on_progress=lambda done, total: limit.check())
     return Ended(job.run_id, "done")
 
 
@@ -171,7 +167,8 @@ def _record_hang(store: Store, spec: Spec, job: Job, reason: str) -> None:
 
 
 @cache
-def _load_plugins(paths: tuple[str, ...]) -> None:
+def load_plugins(paths: tuple[str, ...]) -> None:
+    """Load plugin files in this worker, once."""
     for path in paths:
         if not os.path.isfile(path):
             raise BadInput(f"there is no plugin file {path!r} here; it must be at the same path for every worker")

@@ -5,20 +5,19 @@ store/logs/<name>.log     a line now and then, and one for every run that failed
 """
 
 import itertools
-import json
 import logging
-import math
 import os
 import platform
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from composcope.errors import BadInput
-from composcope.files import write_atomically
+from pydantic import FiniteFloat, TypeAdapter
+
+from composcope.files import read_regular, write_atomically
 from composcope.store.store import Store
 from composcope.terminal import duration
 from composcope.workers.executor import Outcome
@@ -30,7 +29,7 @@ LINE_SECONDS = 30.0
 SILENT_SECONDS = 60.0
 # The rate is that of the last minutes, since the first runs wait for workers to start.
 RATE_SECONDS = 300.0
-MOST_BYTES = 1_000_000  # of a state file; a larger one is not ours
+MAX_BYTES = 1_000_000  # of a state file; a larger one is not ours
 
 _count = itertools.count(1)  # of the sweeps of this process
 
@@ -44,14 +43,14 @@ class Status:
     title: str
     host: str
     pid: int
-    started: float
-    updated: float
+    started: FiniteFloat
+    updated: FiniteFloat
     state: State
     runs: int
     done: int
     failed: int
-    per_minute: float
-    left: float | None
+    per_minute: FiniteFloat
+    left: FiniteFloat | None
     last_failure: str = ""
 
     @property
@@ -74,6 +73,9 @@ class Status:
         }
 
 
+STATUS = TypeAdapter(Status)
+
+
 class Journal:
     """Keeps the state and the log of one sweep; `update` may be called as often as one likes."""
 
@@ -81,7 +83,7 @@ class Journal:
         self.title, self.runs, self.total = title, runs, total
         self.started = time.time()
         self.ended: Sequence[Outcome] = ()
-        self._told = 0
+        self._logged = 0
         self._marks: deque[tuple[float, float, int]] = deque([(time.monotonic(), 0.0, 0)])
         self._next_state = self._next_line = 0.0
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self.started))
@@ -97,10 +99,10 @@ class Journal:
     def update(self, work: float, ended: Sequence[Outcome]) -> None:
         """Take in the work done and the runs that ended."""
         now, self.ended = time.monotonic(), ended
-        for outcome in ended[self._told :]:
+        for outcome in ended[self._logged :]:
             if outcome.failure:
                 self._logger.info("failed: %s", one_line(outcome.failure))
-        self._told = len(ended)
+        self._logged = len(ended)
         if now >= self._next_state:
             self._marks.append((now, work, len(ended)))
             while now - self._marks[0][0] > RATE_SECONDS and len(self._marks) > 2:
@@ -146,35 +148,18 @@ class Journal:
 
     def _write(self, state: State) -> None:
         with suppress(OSError):  # a full disk stops the runs themselves; their error is the one to show
-            write_atomically(self.path, (json.dumps(asdict(self._status(state))) + "\n").encode())
+            write_atomically(self.path, STATUS.dump_json(self._status(state)) + b"\n")
 
 
 def read_statuses(store: Store) -> list[Status]:
     """The sweeps that have run on a store, the latest last."""
-    found = []
+    statuses = []
     for path in sorted((store.folder / FOLDER).glob("*.json")):
-        with suppress(OSError, ValueError, TypeError):  # another program's file
-            if path.is_file() and not path.is_symlink() and path.stat().st_size <= MOST_BYTES:
-                found.append(_status_of(json.loads(path.read_bytes())))
-    return found
-
-
-def _status_of(data: Mapping[str, Any]) -> Status:
-    """ValueError or TypeError if these are not the values of a state."""
-    status = Status(**{field.name: data[field.name] for field in fields(Status) if field.name in data})
-    numbers = (status.started, status.updated, status.per_minute, 0.0 if status.left is None else status.left)
-    if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
-        raise ValueError("not numbers")
-    return status
+        with suppress(OSError, ValueError):  # another program's file
+            statuses.append(STATUS.validate_json(read_regular(path, MAX_BYTES)))
+    return statuses
 
 
 def one_line(text: object) -> str:
     """The text without line breaks and control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text))
-
-
-def check_log_folder(store: Store) -> None:
-    """BadInput if the folder for logs is something else."""
-    folder = store.folder / FOLDER
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{str(folder)!r} is a file; a folder for logs is needed there")

@@ -6,10 +6,10 @@ import torch
 import composcope as cs
 from composcope.diagnosis import diagnose
 from composcope.diagnosis.errors import mean_errors, point_errors
+from composcope.diagnosis.layers import true_geometry
 from composcope.diagnosis.points import grid_split, points_of
 from composcope.diagnosis.structure import reference_kernels, shared_blocks
 from composcope.diagnosis.superposition import code_columns, inferred_columns, parts_alone
-from composcope.diagnosis.truth import true_geometry
 from composcope.measures.geometry import grid_metric, volume_element
 from composcope.measures.kernels import binary_kernel, product_kernel
 

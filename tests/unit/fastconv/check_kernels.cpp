@@ -17,6 +17,7 @@ long composcope_lanes();
     void composcope_##NAME##_backward(const long*, const float*, const float*, const float*, const float*, float*,    \
                                       float*, float*, float*);
 DECLARE(winograd)
+DECLARE(winograd8)
 DECLARE(narrow)
 }
 
@@ -34,6 +35,11 @@ struct Kernel {
 const Kernel KERNELS[] = {
     {"3x3", false, composcope_winograd_scratch, composcope_winograd_forward, composcope_winograd_backward},
     {"doubling", true, composcope_winograd_scratch, composcope_winograd_forward, composcope_winograd_backward},
+#if defined(COMPOSCOPE_LANES) ? COMPOSCOPE_LANES == 16 : defined(__AVX512F__)
+    {"3x3 of eight", false, composcope_winograd8_scratch, composcope_winograd8_forward, composcope_winograd8_backward},
+    {"doubling of eight", true, composcope_winograd8_scratch, composcope_winograd8_forward,
+     composcope_winograd8_backward},
+#endif
     {"narrow", false, composcope_narrow_scratch, composcope_narrow_forward, composcope_narrow_backward},
 };
 

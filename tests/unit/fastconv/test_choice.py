@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from composcope import fastconv
-from composcope.fastconv.functional import best_kernel
+from composcope.fastconv.functional import best_kernel, kernel_of_step
 
 needs_kernels = pytest.mark.skipif(not fastconv.status().available, reason="no kernels here")
 
@@ -209,7 +209,25 @@ def test_rule_takes_the_kernel_for_all_doublings_of_few_channels():
 def test_rule_depends_on_lanes():
     quick = ("upsample2x", 16, 24, 24, 8, 8)  # 24 channels are 3 vectors of 8, and would be padded to 2 of 16
     assert best_kernel(*quick, 8) == "winograd"
-    assert best_kernel(*quick, 16) is None
+    assert best_kernel(*quick, 16) == "winograd8"
+    assert best_kernel("conv3x3", 32, 40, 40, 28, 28, 16) == "winograd8"
+    assert best_kernel("conv3x3", 32, 56, 56, 28, 28, 16) == "winograd"  # 56 to 64: not enough
+    assert best_kernel("conv3x3", 32, 24, 1, 28, 28, 16) == "narrow"
+
+
+@needs_kernels
+@pytest.mark.parametrize("layer", [fastconv.Conv3x3, fastconv.Upsample2x])
+def test_24_channels_on_this_machine(layer):
+    x = torch.randn(16, 24, 8, 8)
+    assert ran(lambda: layer(24, 24)(x)) == {"winograd8" if fastconv.status().lanes == 16 else "winograd": 1}
+
+
+def test_a_compiled_step_leaves_only_large_slow_layers_to_pytorch():
+    for lanes in (16, 8, 4):
+        assert kernel_of_step("conv3x3", 1, 64, 64, 7, 7, lanes) == "winograd"  # more than half as fast
+        assert kernel_of_step("upsample2x", 16, 4, 4, 2, 2, lanes) in ("winograd", "winograd8")  # small
+        assert kernel_of_step("conv3x3", 1, 2, 2, 8, 8, lanes) == "narrow"
+        assert kernel_of_step("conv3x3", 32, 1, 65, 28, 28, lanes) == ("winograd" if lanes == 4 else None)
 
 
 def test_keeping_memory_is_a_plain_yes_or_no():

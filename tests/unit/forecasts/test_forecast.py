@@ -147,16 +147,23 @@ def test_text_page_and_chart(cured):
     assert [label.get_text() for label in axes.get_yticklabels()] == ["Gaussian kernel", "log-linear (used)", "true"]
 
 
+def test_pictures_in_a_notebook_have_the_origin_at_the_lower_left(cured, monkeypatch):
+    rows = {}
+    monkeypatch.setattr("composcope.forecasts.summary.images", lambda name, row: str(rows.setdefault(name, row).shape))
+    cured._repr_html_()
+    assert np.array_equal(rows["true"], cured.prediction.diagnosis.samples.truth.flip(-2))
+
+
 def test_it_is_stored_beside_the_run(tmp_path, tiny_spec):
     store = cs.Store(tmp_path)
     run_id = cs.run(tiny_spec, store).run_id
     assert stored_forecast(store, run_id) is None
-    before = store.weights(run_id)
+    before = store.run_folder(run_id).weights()
     made = forecast_run(store, run_id)
     assert stored_forecast(store, run_id) == made.numbers()
     assert store.frame()["forecast.r2"][0] == pytest.approx(made.r2)
-    assert all(torch.equal(before[name], after) for name, after in store.weights(run_id).items())
-    store.verify(run_id)
+    assert all(torch.equal(before[name], after) for name, after in store.run_folder(run_id).weights().items())
+    store.run_folder(run_id).verify()
 
 
 def test_command(composcope, tiny_toml, tmp_path):

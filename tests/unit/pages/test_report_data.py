@@ -12,12 +12,11 @@ from composcope.pages.answer import OTHER, answer, class_label, explored, who_co
 from composcope.pages.explorer import opened
 from composcope.pages.report import command, missing_specs, part_view, write_report
 from composcope.pages.runs import RunRow, run_row
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.base import TINY
 from composcope.papers.forced_rendering.study import STUDY
-from composcope.runs.diagnose_runs import measure_run
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.pipeline import run
-from composcope.runs.run import VERDICT_VERSION
-from composcope.store.store import Record
+from composcope.store.records import Record
 from pages import (
     BROKEN,
     DAMAGED,
@@ -102,7 +101,7 @@ def test_runs_in_every_state_say_what_is_the_matter(page, runs):
 
 
 def test_nothing_is_diagnosed_for_a_report(page, runs):
-    assert not runs.has_diagnosis(UNDIAGNOSED.run_id)
+    assert not runs.run_folder(UNDIAGNOSED.run_id).has_diagnosis()
     assert (runs.folder / BROKEN.run_id / "measures" / "diagnosis.npz").read_bytes() == b"torn"
 
 
@@ -142,7 +141,7 @@ def test_hostile_names_are_text(store, tmp_path):
     table = cs.TableTask(latents, torch.rand(16, 4, 4), factors).save(tmp_path / "table.npz")
     spec = tiny(task=table, holdout=cs.Square(1, 2))
     run(spec, store)
-    measure_run(store, spec.run_id)
+    store[spec.run_id].measure()
     store.save_failure(tiny(seed=3), HOSTILE, {"seconds": 1.0, "torch": HOSTILE})
     (store.folder / tiny(seed=3).run_id / "spec.json").write_text(
         json.dumps({"task": HOSTILE, "decoder": {"kind": HOSTILE}, "seed": HOSTILE})
@@ -163,7 +162,7 @@ def test_a_run_with_an_unknown_plugin_keeps_its_diagnosis(store, no_new_kinds):
 
     spec = tiny(holdout=Diagonal())
     run(spec, store)
-    measure_run(store, spec.run_id)
+    store[spec.run_id].measure()
     del cs.Holdout.kinds["diagonal"]
     row = run_row(store, spec.run_id)
     assert row.shares is not None
@@ -175,7 +174,7 @@ def test_a_run_with_an_unknown_plugin_keeps_its_diagnosis(store, no_new_kinds):
 
 def test_a_row_says_what_was_measured(store):
     run(SEEN, store)
-    found = measure_run(store, SEEN.run_id)
+    found = store[SEEN.run_id].measure()
     row = run_row(store, SEEN.run_id)
     assert (row.status, row.problem, row.kind) == ("done", "", found.verdict.kind)
     assert row.composes == found.verdict.score
@@ -288,14 +287,14 @@ def test_a_stored_verdict_counts_where_there_is_no_diagnosis(store, judged):
 
 def test_a_diagnosis_comes_before_a_stored_verdict(store, judged):
     spec, verdict = judged
-    store.save_measures(spec.run_id, "verdict", VERDICT_VERSION, {**verdict, "kind": "an older one"})
+    store.run_folder(spec.run_id).save_measures("verdict", DIAGNOSIS_VERSION, {**verdict, "kind": "an older one"})
     assert run_row(store, spec.run_id).kind == "an older one"
-    found = measure_run(store, spec.run_id)
+    found = store[spec.run_id].measure()
     assert run_row(store, spec.run_id).kind == found.verdict.kind
 
 
 def test_a_verdict_of_another_version_does_not_count(store, judged, monkeypatch):
-    monkeypatch.setattr("composcope.pages.runs.VERDICT_VERSION", VERDICT_VERSION + 1)
+    monkeypatch.setattr("composcope.pages.runs.DIAGNOSIS_VERSION", DIAGNOSIS_VERSION + 1)
     assert run_row(store, judged[0].run_id).shares is None
 
 
@@ -306,7 +305,7 @@ def test_the_page_of_a_judged_run_shows_its_verdict_and_diagnoses_nothing(store,
     assert "No run here has been classified" not in seen
     assert f"brightness {100 * verdict['factors']['brightness']:.0f} %" in seen
     assert "There is no run to explore" not in seen
-    assert not store.has_diagnosis(spec.run_id)
+    assert not store.run_folder(spec.run_id).has_diagnosis()
 
 
 def test_the_command_makes_the_figure_again(store):

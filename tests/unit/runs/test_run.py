@@ -1,17 +1,19 @@
 """An opened run: lazy, in memory or in a store, and the same either way."""
 
+import json
 from dataclasses import replace
 
 import pytest
 import torch
 
 import composcope as cs
+from composcope.errors import Damaged
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.run import Run
-from composcope.store.store import Damaged
 
 
 def test_opening_a_run_reads_nothing(tiny_spec, tmp_path):
-    run = Run(tiny_spec, cs.Store(tmp_path / "nowhere"))
+    run = Run(tiny_spec, cs.Store(tmp_path / "nowhere").run_folder(tiny_spec.run_id))
     assert run.run_id == tiny_spec.run_id
     assert len(run.split.heldout) == 16
     assert torch.equal(run.truth, tiny_spec.task.render(tiny_spec.task.grid()))
@@ -29,7 +31,6 @@ def test_in_memory_and_stored_runs_are_the_same(tiny_spec, store):
     assert here.curve["loss"].tolist() == pytest.approx(stored.curve["loss"].tolist())
     assert here.snapshots.keys() == stored.snapshots.keys() == {2}
     assert here.diagnosis.numbers() == stored.diagnosis.numbers()
-    assert isinstance(here, cs.Result)
 
 
 def test_images_over_the_grid_are_drawn_once(tiny_spec):
@@ -53,16 +54,30 @@ def test_parts_alone_are_those_of_the_diagnosis(tiny_spec):
 def test_the_diagnosis_is_stored_and_a_damaged_one_made_again(tiny_spec, store):
     run = cs.run(tiny_spec, store)
     numbers = run.diagnosis.numbers()
-    assert store.has_diagnosis(run.run_id)
-    assert list(store.diagnosis(run.run_id).layers) == list(run.diagnosis.layers) == ["code", "hidden1", "image"]
-    assert store.diagnosis(run.run_id).summary() == run.diagnosis.summary()
+    assert store.run_folder(run.run_id).has_diagnosis()
+    stored = store.run_folder(run.run_id).diagnosis()
+    assert list(stored.layers) == list(run.diagnosis.layers) == ["code", "hidden1", "image"]
+    assert stored.summary() == run.diagnosis.summary()
     maps = store.folder / run.run_id / "measures" / "diagnosis.npz"
     content = maps.read_bytes()
     maps.write_bytes(b"torn")
     with pytest.raises(Damaged, match=r"diagnosis\.npz"):
-        store.diagnosis(run.run_id)
-    assert Run(tiny_spec, store).diagnosis.numbers() == numbers
+        store.run_folder(run.run_id).diagnosis()
+    assert store[tiny_spec.run_id].diagnosis.numbers() == numbers
     assert maps.read_bytes() == content
+
+
+def test_a_diagnosis_of_an_earlier_version_counts_as_none(tiny_spec, store):
+    run = cs.run(tiny_spec, store)
+    numbers = run.diagnosis.numbers()
+    path = store.folder / run.run_id / "measures" / "diagnosis.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": DIAGNOSIS_VERSION - 1}))
+    again = store[run.run_id]
+    assert not again.artifacts.has_diagnosis()
+    assert "diagnosis" not in again.measures
+    assert store.record(run.run_id, verify=True).status == "done"
+    assert again.diagnosis.numbers() == numbers
+    assert again.artifacts.has_diagnosis()
 
 
 def test_a_control_that_only_reads_has_errors_of_codes(tiny_spec, store):

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import composcope as cs
-from composcope.runs.costs import PAIRS_SECONDS, estimate_seconds, total_steps, workload
 from composcope.runs.sweep import with_value
+from composcope.workers.costs import PAIRS_SECONDS, estimated_costs, workload
 
 
 @pytest.fixture
@@ -78,31 +78,31 @@ def test_setting_inside_a_number_is_refused():
 
 def test_steps_are_counted(base):
     by_epochs = cs.Spec.from_dict({**base, "training": {"epochs": 3, "batch": 20}})
-    assert total_steps(by_epochs) == 9
-    assert total_steps(cs.Spec.from_dict(base)) == 6
+    assert by_epochs.total_steps == 9
+    assert cs.Spec.from_dict(base).total_steps == 6
 
 
 def test_estimate_grows_with_the_number_of_steps(base):
     short = cs.Sweep(base, {"training.steps": [1000]}).specs()
     long = cs.Sweep(base, {"training.steps": [1_000_000]}).specs()
-    assert 0 < sum(estimate_seconds(short)) < sum(estimate_seconds(long))
+    assert 0 < sum(estimated_costs(short).values()) < sum(estimated_costs(long).values())
 
 
 def test_a_step_is_timed_with_as_many_images_as_it_has(base, monkeypatch):
     def seconds_per_step(spec, steps):
         return float(min(spec.training.batch, spec.sampling.count(spec.task, spec.holdout)))
 
-    monkeypatch.setattr("composcope.runs.costs._seconds_per_step", seconds_per_step)
+    monkeypatch.setattr("composcope.workers.costs._seconds_per_step", seconds_per_step)
     settings = {"sampling": [{"kind": "draws", "n": n} for n in (4, 16, 100)], "seed": [0, 1]}
     specs = cs.Sweep({**base, "training": {"steps": 10, "batch": 16}}, settings).specs()
-    assert estimate_seconds(specs) == [40.0, 40.0, 160.0, 160.0, 160.0, 160.0]
+    assert list(estimated_costs(specs).values()) == [40.0, 40.0, 160.0, 160.0, 160.0, 160.0]
 
 
 def test_a_diagnosis_costs_steps_or_what_its_pairs_of_points_cost(base, tmp_path):
     small, store = cs.Spec.from_dict(base), cs.Store(tmp_path)
     large = replace(small, task=cs.BumpTask(28), holdout=cs.Square(6, 22))
     for spec, step, expected in ((small, 0.1, 30.0), (large, 0.1, 30.0), (large, 1e-4, PAIRS_SECONDS * 784**3)):
-        costs = {spec.run_id: step * total_steps(spec)}
+        costs = {spec.run_id: step * spec.total_steps}
         whole, training = (workload([spec], store, diagnosed, costs) for diagnosed in ([spec.run_id], []))
         assert whole - training == pytest.approx(expected)
 

@@ -8,14 +8,14 @@ import pytest
 
 import composcope as cs
 from composcope.store import index as index_room
-from composcope.store.cache import folder_or_none
 from composcope.store.index import Index
+from composcope.user_cache import cache_folder_or_none as folder_or_none
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(index_room, "FEWEST_RUNS", 2)
+    monkeypatch.setattr(index_room, "MIN_RUNS", 2)
     monkeypatch.setattr(index_room, "SETTLED_SECONDS", 0.0)
     return tmp_path / "cache" / "composcope" / "stores"
 
@@ -66,7 +66,7 @@ def test_a_changed_file_is_noticed(restore_times, runs, store, folder):
 
 def test_new_measures_new_runs_and_removed_runs_are_noticed(runs, tiny_spec, store, folder):
     store.records()
-    store.save_measures(runs[0].run_id, "more", 1, {"value": 2.0})
+    store.run_folder(runs[0].run_id).save_measures("more", 1, {"value": 2.0})
     cs.run(replace(tiny_spec, seed=7), store)
     records = {record.run_id: record for record in store.records()}
     assert len(records) == 4
@@ -118,7 +118,7 @@ def test_rows_of_other_code_are_not_used(runs, store, monkeypatch):
 
 
 def test_a_small_store_has_no_index(runs, store, cache, monkeypatch):
-    monkeypatch.setattr(index_room, "FEWEST_RUNS", 200)
+    monkeypatch.setattr(index_room, "MIN_RUNS", 200)
     store.records()
     assert not list(cache.glob("*")) if cache.exists() else True
 

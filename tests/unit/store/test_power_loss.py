@@ -9,7 +9,6 @@ from crash_clone import Disk
 
 import composcope as cs
 from composcope import files
-from composcope.runs.run import load
 
 
 def crash_everywhere(spec, root, monkeypatch, clones, every):
@@ -47,10 +46,10 @@ def crash_everywhere(spec, root, monkeypatch, clones, every):
         run = cs.run(replace(spec, seed=seed), store)
         stored.add(run.run_id)
         measured.add(run.run_id)
-        store.save_measures(run.run_id, "more", 1, {"value": 1.0})
+        store.run_folder(run.run_id).save_measures("more", 1, {"value": 1.0})
     store.save_failure(replace(spec, seed=3), "tired", {})
     stored.add(cs.run(replace(spec, seed=3), store).run_id)
-    assert load(store, run.run_id).measures
+    assert store[run.run_id].measures
     return problems
 
 

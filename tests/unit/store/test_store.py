@@ -12,9 +12,11 @@ import pytest
 import torch
 
 import composcope as cs
-from composcope.runs.run import load
+from composcope.errors import Damaged
+from composcope.store import staging
 from composcope.store import store as store_room
-from composcope.store.store import Damaged, flatten
+from composcope.store.records import flatten
+from composcope.store.run_folder import RunFolder
 
 fork = multiprocessing.get_context("fork")  # a child that need not import torch again
 SEALED = ["spec.json", "curve.csv", "weights.safetensors", "provenance.json"]
@@ -53,6 +55,13 @@ def test_a_finished_run_is_not_trained_again(done, tiny_spec, store):
     assert not calls
 
 
+def test_what_was_trained_just_now_is_not_read_again(tiny_spec, store, monkeypatch):
+    reads = []
+    monkeypatch.setattr(RunFolder, "weights", lambda self, step=None: reads.append(self.run_id))
+    assert cs.run(tiny_spec, store).measures["error"]
+    assert not reads
+
+
 def test_layout_of_a_run(done, folder):
     assert sorted(path.name for path in (folder / done.run_id).iterdir()) == [
         "curve.csv",
@@ -79,10 +88,10 @@ def test_snapshots_are_kept(tiny_spec, store):
     spec = replace(tiny_spec, training=cs.Training(steps=6, batch=16, snapshots=(2, 4)))
     result = cs.run(spec, store)
     short = cs.run(replace(tiny_spec, training=cs.Training(steps=4, batch=16)))
-    assert same(store.weights(result.run_id, step=4), short.weights)
-    assert not same(store.weights(result.run_id, step=2), short.weights)
+    assert same(store.run_folder(result.run_id).weights(step=4), short.weights)
+    assert not same(store.run_folder(result.run_id).weights(step=2), short.weights)
     with pytest.raises(cs.ComposcopeError, match="after step 3"):
-        store.weights(result.run_id, step=3)
+        store.run_folder(result.run_id).weights(step=3)
 
 
 def test_provenance_tells_what_the_numbers_may_depend_on(done):
@@ -92,16 +101,16 @@ def test_provenance_tells_what_the_numbers_may_depend_on(done):
 
 
 def test_measures_can_be_added_and_renewed(done, store):
-    store.save_measures(done.run_id, "geometry", 1, {"dv": 0.5})
-    store.save_measures(done.run_id, "geometry", 2, {"dv": 0.75})
-    assert store.measures(done.run_id)["geometry"] == {"dv": 0.75}
-    assert "geometry" not in store.measures(done.run_id, {"geometry": 1})
+    store.run_folder(done.run_id).save_measures("geometry", 1, {"dv": 0.5})
+    store.run_folder(done.run_id).save_measures("geometry", 2, {"dv": 0.75})
+    assert store.run_folder(done.run_id).measures()["geometry"] == {"dv": 0.75}
+    assert "geometry" not in store.run_folder(done.run_id).measures({"geometry": 1})
     assert store.record(done.run_id, verify=True).status == "done"
 
 
 def test_missing_measures_are_made_again_without_training(done, store, folder):
     shutil.rmtree(folder / done.run_id / "measures")
-    assert load(store, done.run_id).measures == done.measures
+    assert store[done.run_id].measures == done.measures
 
 
 # The frame
@@ -207,7 +216,7 @@ def damage(path, how):
 def test_damage_is_found_and_named(name, how, done, store, folder):
     damage(folder / done.run_id / name, how)
     with pytest.raises(Damaged, match=name):
-        load(store, done.run_id)
+        store[done.run_id]
     record = store.record(done.run_id, verify=True)
     assert record.status == "damaged"
     assert name in record.problem
@@ -218,7 +227,7 @@ def test_damaged_seal_is_found(how, done, store, folder):
     damage(folder / done.run_id / "done.json", how)
     assert store.record(done.run_id, verify=True).status == "damaged"
     with pytest.raises(Damaged, match=done.run_id):
-        load(store, done.run_id)
+        store[done.run_id]
 
 
 def test_without_its_seal_a_run_is_damaged_and_done_again(done, tiny_spec, store, folder):
@@ -235,7 +244,7 @@ def test_without_its_seal_a_run_is_damaged_and_done_again(done, tiny_spec, store
 def test_damaged_measures_are_found_and_named(how, done, store, folder):
     damage(folder / done.run_id / "measures" / "error.json", how)
     with pytest.raises(Damaged, match=r"error\.json"):
-        load(store, done.run_id)
+        store[done.run_id]
     assert store.record(done.run_id).status == "damaged"
 
 
@@ -364,7 +373,7 @@ def test_killed_at_random_moments_finished_runs_stay(tiny_spec, folder):
             assert store.record(run_id, verify=True).status == "done"
     assert store.run_ids()
     for run_id in store.run_ids():
-        assert load(store, run_id).measures["error"]
+        assert store[run_id].measures["error"]
     assert cs.run(tiny_spec, store).run_id in store.run_ids()
 
 
@@ -413,7 +422,7 @@ def test_a_run_sealed_by_a_rival_in_the_last_moment_stays(done, tiny_spec, store
     """The rival wins between the look and the rename; what it sealed may be in someone's hands already."""
     before = (folder / done.run_id).stat().st_ino
     looks = iter([False])
-    look = cs.Store.has
-    monkeypatch.setattr(cs.Store, "has", lambda self, run_id: next(looks, look(self, run_id)))
+    look = staging.is_sealed
+    monkeypatch.setattr(staging, "is_sealed", lambda path: next(looks, look(path)))
     store.save(tiny_spec, cs.Trained(done.weights, [{"epoch": 1, "step": 1, "loss": 0.0}], 1.0), {})
     assert (folder / done.run_id).stat().st_ino == before

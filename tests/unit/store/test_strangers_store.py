@@ -12,12 +12,11 @@ import pytest
 
 import composcope as cs
 from composcope.diagnosis import load_diagnosis, save_diagnosis
+from composcope.errors import Damaged
 from composcope.files import read_regular, sha256
 from composcope.pages.explorer import write_explorer
 from composcope.pages.runs import run_row
 from composcope.plain import pack_arrays, unpack_arrays
-from composcope.runs.run import load
-from composcope.store.store import Damaged
 from composcope.terminal import shown
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 \u202etxt.exe \ud800 \x9b31m"
@@ -98,7 +97,7 @@ def test_odd_weights_are_damage(name, odd, done, store, folder):
     odd(folder / done.run_id / name)
     assert store.record(done.run_id, verify=True).status == "damaged"
     with pytest.raises(Damaged):
-        load(store, done.run_id)
+        store[done.run_id]
 
 
 @pytest.mark.parametrize("name", ["", "measures"])
@@ -107,9 +106,9 @@ def test_folders_that_are_links_are_damage_and_are_not_written_through(name, don
     before = sorted(tmp_path.rglob("*"))
     assert store.record(done.run_id).status == "damaged"
     with pytest.raises(cs.RunFailed, match=done.run_id):
-        store.save_measures(done.run_id, "more", 1, {"value": 1})
+        store.run_folder(done.run_id).save_measures("more", 1, {"value": 1})
     with pytest.raises(cs.RunFailed, match=done.run_id):
-        store.save_diagnosis(done.run_id, done.diagnose(only="verdict"))
+        store.run_folder(done.run_id).save_diagnosis(done.diagnose(only="verdict"))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -144,7 +143,7 @@ def test_a_seal_names_no_other_files(name, done, store, folder):
 def test_weights_that_are_not_weights_are_damage(content, done, store, folder):
     resealed(folder / done.run_id, "weights.safetensors", content)
     with pytest.raises(Damaged):
-        store.weights(done.run_id)
+        store.run_folder(done.run_id).weights()
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0", b"loss\nx\n"])

@@ -9,8 +9,8 @@ import pytest
 import tomli_w
 
 import composcope as cs
-from composcope.store import sweep_ids
-from composcope.store.sweep_ids import SweepIds, SweepMemory
+from composcope.workers import sweeps as sweep_ids
+from composcope.workers.sweeps import SweepIds, SweepMemory
 
 IMPORTED = """
 import sys

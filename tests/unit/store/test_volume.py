@@ -21,9 +21,9 @@ def fill(store, spec, runs, diagnosed=False):
     for seed in range(runs):
         copy = replace(spec, seed=seed)
         store.save(copy, trained, first.provenance)
-        store.save_measures(copy.run_id, "error", 2, first.error)
+        store.run_folder(copy.run_id).save_measures("error", 2, first.error)
         if diagnosis is not None:
-            store.save_diagnosis(copy.run_id, diagnosis)
+            store.run_folder(copy.run_id).save_diagnosis(diagnosis)
 
 
 def test_listing_and_showing_need_no_pytorch(tiny_spec, store, folder):

@@ -7,16 +7,15 @@ from itertools import permutations
 import pytest
 
 from composcope.errors import BadInput
+from composcope.runs import DIAGNOSIS_VERSION
 from composcope.runs.pipeline import run
 from composcope.runs.run import Run
-from composcope.store.measure_files import DIAGNOSIS_VERSION
-from composcope.study.claim import UNDEFINED, Bounds, Claim, Excluded, Part
-from composcope.study.effects import combined, difference, of_runs
+from composcope.study.claim import UNDEFINED, Bounds, Claim, Excluded, Part, combined, difference, of_runs
 from composcope.study.evidence import Evidence, RunCache
 from composcope.study.judging import judge
 from composcope.study.ledger import Ledger
 from composcope.study.observations import Observation, Observations, observe, read_evidence, to_data
-from composcope.study.preset import AUTHORS_SETTING, Preset
+from composcope.study.plan import AUTHORS_SETTING, Preset
 from composcope.study.reproduce import write_ledger
 
 FULL = Preset("full", "for tests", label=AUTHORS_SETTING, labels={2: "16x16"})

@@ -1,12 +1,15 @@
 """Studies as values: presets, figures by name, headline classes, registration."""
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 import pytest
 
 import composcope as cs
-from composcope.study.plan import label_of, specs_of, varied
-from composcope.study.preset import read_seeds
+from composcope.runs.run import Run
+from composcope.study.claim import UNDEFINED, UNLEARNED, Part, effect_of, of_runs
+from composcope.study.evidence import Evidence
+from composcope.study.plan import label_of, of_preset, only, read_seeds, specs_of, together, varied
 from composcope.study.request import make_request, remaining_work
 from composcope.study.study import find_study
 
@@ -104,6 +107,52 @@ def test_a_key_is_a_word_or_a_value_with_a_label():
     assert label_of(Key()) == "depth 3"
 
 
+def test_plans_are_derived_from_plans(tiny_spec):
+    def words(preset):
+        return {"a": (tiny_spec,), "b": (), "c": ()}
+
+    def other(preset):
+        return {"c": (tiny_spec,), "d": ()}
+
+    preset = study().preset()
+    assert list(only(words, "c", lambda preset: "a")(preset)) == ["c", "a"]
+    both = together(words, other)(preset)
+    assert list(both) == ["a", "b", "c", "d"]
+    assert both["c"] == (tiny_spec,)  # of the last
+    with pytest.raises(KeyError):
+        only(words, "d")(preset)
+
+
+def test_seeds_of_a_preset_take_the_place_of_all_seeds_of_an_experiment():
+    @dataclass(frozen=True)
+    class Sizes:
+        width: int
+        seeds: tuple[int, ...]
+        few_seeds: tuple[int, ...] | None = None
+
+    sizes, preset = {"small": Sizes(4, (5, 6))}, study().preset()
+    assert of_preset(sizes, preset) == Sizes(4, (5, 6))
+    assert of_preset(sizes, preset.with_seeds(2)) == Sizes(4, (0, 1), (0, 1))
+
+
+def test_a_part_excludes_runs_that_have_not_learned_among_those_it_is_computed_from(tiny_spec, monkeypatch):
+    monkeypatch.setattr("composcope.study.claim.training_share", lambda run: 0.9 if run.spec.seed == 1 else 0.0)
+    runs = {
+        key: [Run(replace(tiny_spec, seed=seed)) for seed in seeds] for key, seeds in (("a", (0, 2)), ("b", (0, 1, 2)))
+    }
+    evidence = Evidence(study().preset(), runs)
+    number = lambda run: math.nan if run.spec.seed == 2 else 3.0  # noqa: E731
+
+    def values(effect, learned=True):
+        return Part("measure", effect, ">", 0.0, "a reason", learned=learned).values(evidence)
+
+    assert values(of_runs("b", number)) == {0: 3.0, 1: UNLEARNED, 2: UNDEFINED}
+    assert values(of_runs("b", lambda run: 3.0), learned=False) == {0: 3.0, 1: 3.0, 2: 3.0}
+    assert values(lambda evidence: {0: 1.0, 1: 2.0}) == {0: 1.0, 1: UNLEARNED}  # of all runs of the claim
+    assert values(effect_of("a")(lambda evidence: {0: 1.0, 1: 2.0})) == {0: 1.0, 1: 2.0}
+    assert values(None) == {}
+
+
 def test_settings_vary_every_run_of_a_plan(tiny_spec):
     plan = varied({"a": (tiny_spec,)}, ["decoder.width=4"])
     assert [spec.decoder.width for spec in specs_of(plan).values()] == [4]
@@ -167,5 +216,5 @@ def test_remaining_work_is_what_the_store_lacks(tiny_spec, store):
     request = make_request(study([panel("1", lambda preset: plan)]))
     cs.run(tiny_spec, store)
     work = remaining_work(request, store)
-    assert (len(work.runs), work.done) == (2, 1)
+    assert len(work.runs) == 2
     assert set(work.todo) == set(work.runs)  # the stored run is still to be diagnosed

@@ -15,7 +15,7 @@ import tomli_w
 
 import composcope as cs
 from composcope.workers.dask_cluster import connect
-from composcope.workers.resources import Resources
+from composcope.workers.limits import Resources
 from processes import COMMAND, same_everywhere
 
 pytest.importorskip("distributed")

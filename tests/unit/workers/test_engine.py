@@ -14,9 +14,8 @@ import pytest
 
 import composcope as cs
 from composcope.runs.pipeline import run_with_lease
-from composcope.workers import executor, jobs, time_limit
-from composcope.workers.resources import Resources, local_workers
-from composcope.workers.time_limit import OutOfTime, TimeLimit
+from composcope.workers import executor, jobs, limits
+from composcope.workers.limits import OutOfTime, Resources, TimeLimit, local_workers
 from processes import same_everywhere
 
 
@@ -37,13 +36,13 @@ def test_any_executor_gives_the_bytes_of_a_run_by_itself(gather, specs, threads,
     alone, diagnosed = cs.Store(tmp_path / "alone"), [specs[0].run_id]
     for spec in specs:
         cs.run(spec, alone)
-    _ = cs.Run(specs[0], alone).diagnosis
+    _ = alone[specs[0].run_id].diagnosis
     outcomes = cs.run_all(specs, store, executor=threads, gather=gather, diagnosed=diagnosed)
     assert sorted(outcome.run_id for outcome in outcomes) == sorted(spec.run_id for spec in specs)
     assert not any(outcome.failure for outcome in outcomes)
     for spec in specs:
         assert same_everywhere(store, spec.run_id) == same_everywhere(alone, spec.run_id)
-    assert store.has_diagnosis(specs[0].run_id)
+    assert store.run_folder(specs[0].run_id).has_diagnosis()
     assert sorted(path.name for path in store.folder.iterdir() if not path.name.startswith(".")) == sorted(
         [*(spec.run_id for spec in specs), "store.json"]
     )
@@ -55,7 +54,7 @@ def test_a_trained_run_is_sent_to_be_diagnosed_and_its_diagnosis_comes_back(spec
     cs.run_all(specs[:1], store, executor=threads, gather=True, diagnosed=[specs[0].run_id])
     after = same_everywhere(store, specs[0].run_id)
     assert before.items() <= after.items()
-    assert store.has_diagnosis(specs[0].run_id)
+    assert store.run_folder(specs[0].run_id).has_diagnosis()
 
 
 def test_a_failed_run_comes_back_as_failed(specs, threads, store):
@@ -89,7 +88,7 @@ def test_a_full_disk_stops_the_sweep(code, specs, store, monkeypatch):
     def full(*_):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("composcope.store.staging.Staging.add", full)
+    monkeypatch.setattr("composcope.store.store.add_folder", full)
     with ThreadPoolExecutor(1) as pool, pytest.raises(cs.RunFailed, match=rf"{os.strerror(code)}.*stopped, 3 runs"):
         cs.run_all(specs, store, executor=pool)
 
@@ -100,7 +99,7 @@ def test_another_error_of_a_file_fails_only_its_run(specs, threads, store, monke
     def odd(self, spec, *more):
         if spec.seed == 1:
             raise OSError(errno.EIO, "odd")
-        save(self, spec, *more)
+        return save(self, spec, *more)
 
     monkeypatch.setattr(cs.Store, "save", odd)
     outcomes = {outcome.run_id: outcome.failure for outcome in cs.run_all(specs, store, executor=threads)}
@@ -218,16 +217,16 @@ def test_a_run_over_its_time_limit_has_failed(tiny_spec, threads, store):
     slow = replace(tiny_spec, training=cs.Training(steps=10**6))
     start = time.monotonic()
     (outcome,) = cs.run_all([slow], store, executor=threads, time_limit=0.2)
-    assert time.monotonic() - start < time_limit.GRACE
+    assert time.monotonic() - start < limits.GRACE
     assert "longer than its time limit" in outcome.failure
     assert "longer than its time limit" in store.record(slow.run_id).problem
 
 
 def test_a_run_that_does_not_ask_is_recorded_and_ended(monkeypatch):
     told, ended = [], []
-    monkeypatch.setattr(time_limit, "GRACE", 0.05)
+    monkeypatch.setattr(limits, "GRACE", 0.05)
     monkeypatch.setattr("os._exit", ended.append)
-    monkeypatch.setattr(time_limit.faulthandler, "dump_traceback_later", lambda *_, **__: None)
+    monkeypatch.setattr(limits.faulthandler, "dump_traceback_later", lambda *_, **__: None)
     with TimeLimit(0.05, told.append) as limit:
         time.sleep(0.4)
     assert len(told) == len(ended) == 1
@@ -269,8 +268,8 @@ def test_local_workers_fit_the_machine(monkeypatch):
 @pytest.mark.usefixtures("quick_workers")
 def test_several_calls_use_the_same_processes(specs, store, monkeypatch):
     progress = []
-    with executor.shared_workers({}, 1, 2) as options:
-        pool = options["executor"]
+    with executor.shared_workers({}, 1, 2) as (pool, options):
+        assert options["executor"] is pool
         assert not any(outcome.failure for outcome in cs.run_all(specs[:1], store, **options))
         first = set(pool._pool._processes)
         assert pool.steps()[0] > 0
@@ -284,8 +283,9 @@ def test_several_calls_use_the_same_processes(specs, store, monkeypatch):
 
 
 def test_an_executor_of_the_user_is_kept(threads):
-    with executor.shared_workers({"executor": threads}, None, 10) as options:
+    with executor.shared_workers({"executor": threads}, None, 10) as (pool, options):
         assert options == {"executor": threads}
+    assert pool._pool is None  # no process was started
     assert threads.submit(int).result() == 0  # it was not shut down
 
 

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 import composcope as cs
-from composcope.store import summary
-from composcope.store.summary import summary_rows, sweep_frame, write_summary
 from composcope.workers import journal as journals
+from composcope.workers import sweeps as summary
 from composcope.workers.executor import Outcome
 from composcope.workers.journal import Journal, read_statuses
+from composcope.workers.sweeps import summary_rows, sweep_frame, write_summary
 
 
 @pytest.fixture

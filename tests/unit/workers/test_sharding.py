@@ -5,7 +5,7 @@ import pytest
 import composcope as cs
 from composcope.papers.forced_rendering import STUDY
 from composcope.study.request import left_to_do, make_request, search_groups
-from composcope.workers.sharding import Shard
+from composcope.workers.limits import Shard
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

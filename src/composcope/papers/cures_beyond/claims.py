@@ -1,17 +1,12 @@
 """What we expected, from trials with other seeds, registered before the runs that judge it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from composcope.papers.cures_beyond.numbers import behind_position, fully_right, position_right
-from composcope.papers.cures_beyond.plan import Cell, cells
-from composcope.papers.cures_beyond.treatments import CONTROL
-from composcope.papers.cures_beyond.worlds import BRIGHTNESS, BUMPS, DIGITS, SPRITES
-from composcope.runs.run import Run
-from composcope.study.claim import Claim, Effect, Part, Value
-from composcope.study.effects import combined, difference, of_runs
+from composcope.papers.cures_beyond.figures import Cell, behind_position, cells, fully_right, position_right
+from composcope.papers.cures_beyond.treatments import BRIGHTNESS, BUMPS, CONTROL, DIGITS, SPRITES
+from composcope.study.claim import Claim, Effect, Number, Part, Values, combined, difference, of_runs
 from composcope.study.evidence import Evidence
-from composcope.study.plan import Plan
-from composcope.study.preset import Preset
+from composcope.study.plan import Planner
 from composcope.study.statistics import Relation
 
 SOURCE = "our own question"
@@ -20,10 +15,7 @@ MOST = "nine of ten"
 MUCH = "a difference that needs no statistics to be seen"
 
 
-Number = Callable[[Run], float | None]
-
-
-def _runs(world: str, treatment: str, number: Number) -> Effect:
+def _runs(world: str, treatment: str, number: Number) -> Callable[[Evidence], Values]:
     """One number of every run of a cell; none where a preset does not have the world."""
     cell = Cell(world, treatment)
     return lambda evidence: of_runs(cell, number)(evidence) if cell in evidence else {}
@@ -33,10 +25,10 @@ def _gain(world: str, treatment: str, control: str, number: Number) -> Effect:
     return difference(Cell(world, treatment), Cell(world, control), number)
 
 
-def _best_of(world: str) -> Effect:
+def _best_of(world: str) -> Callable[[Evidence], Values]:
     """The largest share of any treatment, for seeds that have all of them."""
 
-    def effect(evidence: Evidence) -> Mapping[int, Value]:
+    def effect(evidence: Evidence) -> Values:
         own = [cell for cell in evidence if isinstance(cell, Cell) and cell.world == world]
         return combined(own, fully_right, lambda *row: max(row))(evidence) if own else {}
 
@@ -50,7 +42,7 @@ def _fully(world: str, treatment: str, relation: Relation, threshold: float, sai
     return Part(measure, _runs(world, treatment, fully_right), relation, threshold, reason)
 
 
-def _of(*treatments: str, world: str | None = None) -> Callable[[Preset], Plan]:
+def _of(*treatments: str, world: str | None = None) -> Planner:
     return lambda preset: cells(preset, world, treatments or None)
 
 

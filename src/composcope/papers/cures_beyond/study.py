@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from composcope.papers.cures_beyond import data_need, figures
 from composcope.papers.cures_beyond.claims import CLAIMS
-from composcope.papers.cures_beyond.panels import PANELS
-from composcope.study.preset import AUTHORS_SETTING, Preset
+from composcope.study.plan import AUTHORS_SETTING, Preset
 from composcope.study.study import Headline, RunClass, Study
 
 QUICK = Preset("quick", "five worlds, fourteen treatments, five seeds", label=AUTHORS_SETTING, first_seed=10)
@@ -32,7 +32,7 @@ STUDY = Study(
     name="cures-beyond",
     title="Which cures carry beyond a bump with two coordinates?",
     presets=(QUICK, TINY),
-    panels=PANELS,
+    panels=(*figures.PANELS, data_need.PANEL),
     claims=CLAIMS,
     headline=Headline(
         question="Which cures carry beyond a bump with two coordinates?",

@@ -15,7 +15,7 @@ from composcope.papers.forced_rendering import (
     similarity,
     stripes,
 )
-from composcope.papers.forced_rendering.presets import PRESETS
+from composcope.papers.forced_rendering.base import PRESETS
 from composcope.study.panel import Panel
 from composcope.study.study import Headline, RunClass, Study
 
@@ -44,8 +44,8 @@ def _pixelwise(spec: Mapping[str, Any]) -> bool:
 
 def _stripes(spec: Mapping[str, Any]) -> bool:
     """Trained on stripes, by a decoder that has no cure of its own."""
-    shown = _field(spec, "sampling", "kind") == "stripes" and _field(spec, "sampling", "stripes") != 0
-    return shown and not _lowrank(spec)
+    on_stripes = _field(spec, "sampling", "kind") == "stripes" and _field(spec, "sampling", "stripes") != 0
+    return on_stripes and not _lowrank(spec)
 
 
 def _bumps(spec: Mapping[str, Any]) -> bool:
@@ -54,9 +54,9 @@ def _bumps(spec: Mapping[str, Any]) -> bool:
 
 def _plain(spec: Mapping[str, Any]) -> bool:
     """A decoder without any cure. Components that this study does not know are not counted as such."""
-    known = _field(spec, "decoder", "kind") in ("cnn", "mlp", "transformer", "autoencoder")
-    seen = _field(spec, "sampling", "kind") in ("draws", "everything", "stripes")
-    return known and seen and not _stripes(spec) and not spec.get("penalties")
+    plain_decoder = _field(spec, "decoder", "kind") in ("cnn", "mlp", "transformer", "autoencoder")
+    plain_sampling = _field(spec, "sampling", "kind") in ("draws", "everything", "stripes")
+    return plain_decoder and plain_sampling and not _stripes(spec) and not spec.get("penalties")
 
 
 HEADLINE = Headline(

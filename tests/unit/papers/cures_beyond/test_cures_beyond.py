@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import composcope as cs
-from composcope.papers.cures_beyond import STUDY, plan
-from composcope.papers.cures_beyond.data_need.plan import Amount, every_amount
+from composcope.papers.cures_beyond import STUDY, figures
+from composcope.papers.cures_beyond.data_need import Amount, every_amount
 from composcope.papers.cures_beyond.drawing import draw_cells, draw_factors
-from composcope.papers.cures_beyond.numbers import Outcome, Outcomes, outcomes
+from composcope.papers.cures_beyond.figures import outcome_table, outcomes
 from composcope.papers.cures_beyond.treatments import CONTROL, TREATMENTS
-from composcope.runs.run import Run
+from composcope.runs.run import InMemory, Run
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
+from composcope.study.numbers import Numbers, pack_numbers, unpack_numbers
 
 ROOT = Path(__file__).parents[4]
 QUICK, TINY = STUDY.preset("quick"), STUDY.preset("tiny")
@@ -22,7 +22,7 @@ QUICK, TINY = STUDY.preset("quick"), STUDY.preset("tiny")
 
 @pytest.mark.parametrize("preset", STUDY.presets, ids=lambda preset: preset.name)
 def test_every_treatment_gets_the_same_budget_and_every_world_its_control(preset):
-    cells = plan.every_cell(preset)
+    cells = figures.every_cell(preset)
     budgets = {(spec.training.steps, spec.training.batch) for specs in cells.values() for spec in specs}
     assert len(budgets) == 1
     controls = {cell.world: specs for cell, specs in cells.items() if cell.treatment == CONTROL}
@@ -37,12 +37,12 @@ def test_every_treatment_gets_the_same_budget_and_every_world_its_control(preset
 
 def test_withheld_images_are_never_training_images():
     """An absent factor drawn as a maximum may be a withheld image; then the treatment would be shown the answer."""
-    leaking = {cell.label for cell, specs in plan.every_cell(QUICK).items() if not specs[0].certificate.composition}
+    leaking = {cell.label for cell, specs in figures.every_cell(QUICK).items() if not specs[0].certificate.composition}
     assert not leaking
 
 
 def test_judged_seeds_were_not_used_for_choosing():
-    assert all(spec.seed >= 10 for specs in plan.every_cell(QUICK).values() for spec in specs)
+    assert all(spec.seed >= 10 for specs in figures.every_cell(QUICK).values() for spec in specs)
 
 
 def test_the_registration_is_up_to_date():
@@ -53,7 +53,7 @@ def test_the_registration_is_up_to_date():
 
 
 def test_a_claim_needs_only_cells_of_the_plan():
-    known = plan.every_cell(QUICK)
+    known = figures.every_cell(QUICK)
     for claim in STUDY.claims:
         cells = claim.plan(QUICK)
         assert cells
@@ -63,7 +63,7 @@ def test_a_claim_needs_only_cells_of_the_plan():
 
 def told(spec, fully):
     """A run whose verdict and error are known."""
-    run = Run(spec, provenance={"seconds": 2.0, **({"cpu_seconds": 1.0} if spec.seed == 10 else {})})
+    run = Run(spec, InMemory(cs.Trained({}, [], 2.0, cpu_seconds=1.0 if spec.seed == 10 else None), {}))
     shares = {"composer": fully, "blank": 1 - fully}
     kind = "composes" if fully > 0.5 else "has not learned"
     verdict = {"kind": kind, "shares": shares, "seen_shares": shares, "factors": {"x": fully, "y": 1.0}}
@@ -73,7 +73,7 @@ def told(spec, fully):
 
 def evidence(fully):
     """Runs of the world of two positions with these shares of fully right images, by treatment and seed."""
-    cells = plan.cells(TINY, "bumps: x, y")
+    cells = figures.cells(TINY, "bumps: x, y")
     return Evidence(
         QUICK,
         {
@@ -85,24 +85,16 @@ def evidence(fully):
 
 def test_the_numbers_are_the_verdicts():
     found = outcomes(evidence(lambda treatment: [0.25, 0.75] if treatment == CONTROL else [1.0, 1.0]))
-    control = next(cell for cell in found.cells if cell.treatment == CONTROL)
-    assert control.fully == (0.25, 0.75)
-    assert control.learned == (False, True)
-    assert control.factors == {"x": (0.25, 0.75), "y": (1.0, 1.0)}
-    assert control.error == (0.375, 0.125)
-    row = found.table()[0]
+    control = [row for row in found.rows if row["treatment"] == CONTROL]
+    assert [row["fully right"] for row in control] == [0.25, 0.75]
+    assert [row["learned"] for row in control] == [False, True]
+    assert [row["factors"] for row in control] == [{"x": 0.25, "y": 1.0}, {"x": 0.75, "y": 1.0}]
+    assert [row["error"] for row in control] == [0.375, 0.125]
+    row = outcome_table(found)[0]
     assert (row["treatment"], row["fully right"], row["has learned"]) == (CONTROL, 0.5, 1)
     assert row["per factor"] == "x 0.50, y 1.00"
     assert (row["seconds"], row["CPU seconds"], row["seeds with CPU seconds"]) == (2.0, 1.0, 1)
-    read = unpack_numbers(pack_numbers(NumbersFile(found, "")), outcomes).numbers
-    assert read.table() == found.table()
-
-
-def test_numbers_from_before_cpu_time_was_recorded_can_be_read():
-    content = (ROOT / "tests" / "fixtures" / "cures_beyond_cells.npz").read_bytes()
-    read = unpack_numbers(content, outcomes).numbers
-    assert len(read.cells) == 54
-    assert read.table()[0]["CPU seconds"] is None
+    assert unpack_numbers(pack_numbers(found)).rows == found.rows
 
 
 def test_claims_hold_where_they_should_and_not_where_they_should_not():
@@ -113,7 +105,7 @@ def test_claims_hold_where_they_should_and_not_where_they_should_not():
 
 
 def test_runs_of_the_report_are_in_the_class_of_what_they_were_shown():
-    every = {**plan.every_cell(QUICK), **every_amount(QUICK)}
+    every = {**figures.every_cell(QUICK), **every_amount(QUICK)}
     found = {key: STUDY.headline.class_of(specs[0].to_dict()).label for key, specs in every.items()}
     assert {label for key, label in found.items() if isinstance(key, Amount)} == {"trained on some of the combinations"}
     treated = [key.treatment for key, label in found.items() if label == "shown factors alone"]
@@ -122,12 +114,14 @@ def test_runs_of_the_report_are_in_the_class_of_what_they_were_shown():
 
 
 def test_the_figures_show_every_cell():
-    cells = tuple(
-        Outcome(w, t, (0.1, 0.2), (1.0, 1.0), (0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (t != "b", True), {"x": (0.3, 0.4)})
+    rows = [
+        {"run": f"{w}; {t}", "seed": seed, "world": w, "treatment": t, "fully right": 0.1 * (1 + seed)}
+        | {"learned": t != "b" or seed == 1, "factors": {"x": 0.3}}
         for w in ("one", "two")
         for t in ("a", "b")
-    )
-    numbers = unpack_numbers(pack_numbers(NumbersFile(Outcomes(cells), "")), outcomes).numbers
+        for seed in (0, 1)
+    ]
+    numbers = Numbers(rows)
     drawn = draw_cells(numbers)
     texts = [text.get_text() for text in drawn.axes[0].texts]
     assert len(texts) == 4
@@ -137,12 +131,12 @@ def test_the_figures_show_every_cell():
 
 def test_tiny_runs_of_every_treatment_have_an_outcome(tmp_path):
     cache = RunCache(cs.Store(tmp_path / "runs"))
-    cells = {cell: specs[:1] for cell, specs in plan.every_cell(TINY).items()}
+    cells = {cell: specs[:1] for cell, specs in figures.every_cell(TINY).items()}
     for specs in cells.values():
         cs.run(specs[0], cache.store)
     found = outcomes(cache.gather(TINY, cells))
-    assert {cell.treatment for cell in found.cells} == {treatment.name for treatment in TREATMENTS}
-    assert all(0 <= cell.fully[0] <= 1 for cell in found.cells)
+    assert set(found.column("treatment")) == {treatment.name for treatment in TREATMENTS}
+    assert all(0 <= share <= 1 for share in found.column("fully right"))
 
 
 @pytest.mark.slow

@@ -6,17 +6,18 @@ import pytest
 
 import composcope as cs
 from composcope.papers.cures_beyond import STUDY
-from composcope.papers.cures_beyond.data_need.drawing import draw_data_need
-from composcope.papers.cures_beyond.data_need.numbers import (
-    DataNeed,
-    Point,
+from composcope.papers.cures_beyond.data_need import (
+    SIZES,
+    Amount,
     data_need,
+    data_need_table,
+    every_amount,
     learned_what_was_shown,
     unshown_values,
 )
-from composcope.papers.cures_beyond.data_need.plan import SIZES, Amount, every_amount
+from composcope.papers.cures_beyond.drawing import curve, draw_data_need, needed
 from composcope.study.evidence import RunCache
-from composcope.study.numbers_file import NumbersFile, pack_numbers, unpack_numbers
+from composcope.study.numbers import Numbers, pack_numbers, unpack_numbers
 
 QUICK, TINY = STUDY.preset("quick"), STUDY.preset("tiny")
 
@@ -45,36 +46,39 @@ def test_training_sets_differ_by_what_is_shown_alone():
 
 def point(factors, single, combinations, fully, learned=True):
     names = ("x", "y", "scale", "colour")[:factors]
-    count = len(fully)
-    right = dict.fromkeys(names, fully)
-    known = (", ".join(names), factors, single, combinations, 48, fully, right)
-    return Point(*known, fully, (learned,) * count, (1,) * count, (2.0,) * count)
+    of_set = {"world": ", ".join(names), "number of factors": factors, "single": single, "combinations": combinations}
+    of_run = {"of": 48, "learned": learned, "unshown": 1, "CPU seconds": 2.0}
+    return [
+        {"run": Amount(factors, combinations, single).label, "seed": seed, **of_set, **of_run}
+        | {"fully right": share, "seen right": share, "factors": dict.fromkeys(names, share)}
+        for seed, share in enumerate(fully)
+    ]
 
 
-NEED = DataNeed(
-    (
-        point(2, False, 12, (0.1, 0.2), learned=False),
-        point(2, False, 48, (0.95, 0.5)),
-        point(2, True, 12, (0.9, 0.4)),
-        point(2, True, 48, (0.3, 1.0)),
-    )
+NEED = Numbers(
+    [
+        *point(2, False, 12, (0.1, 0.2), learned=False),
+        *point(2, False, 48, (0.95, 0.5)),
+        *point(2, True, 12, (0.9, 0.4)),
+        *point(2, True, 48, (0.3, 1.0)),
+    ]
 )
 
 
 def test_the_number_needed_is_the_smallest_that_was_enough():
-    assert NEED.needed(2, False) == [48, math.inf]
-    assert NEED.needed(2, True) == [12, 48]
+    assert needed(curve(NEED, 2, False)) == [48, math.inf]
+    assert needed(curve(NEED, 2, True)) == [12, 48]
 
 
 def test_the_table_says_where_the_number_is_only_bounded():
-    rows = NEED.table()
+    rows = data_need_table(NEED)
     assert rows[0]["combinations needed for 0.9, by seed"] == "48, >48"
     assert rows[2]["combinations needed for 0.9, by seed"] == "12, 48"
     assert (rows[0]["fully right"], rows[0]["has learned what it was shown"]) == (pytest.approx(0.15), 0)
 
 
 def test_the_figure_marks_what_was_not_learned_and_what_was_not_reached():
-    read = unpack_numbers(pack_numbers(NumbersFile(NEED, "")), data_need).numbers
+    read = unpack_numbers(pack_numbers(NEED))
     curves, needed = draw_data_need(read).axes
     open_marks = [line for line in curves.lines if line.get_markerfacecolor() == "white"]
     assert [line.get_xdata()[0] for line in open_marks] == [12]
@@ -89,8 +93,8 @@ def test_tiny_runs_have_numbers(tmp_path):
         cs.run(specs[0], cache.store)
     evidence = cache.gather(TINY, plan)
     found = data_need(evidence)
-    assert found.factors == [2, 3]
-    assert all(0 <= each.fully[0] <= 1 and each.cpu_seconds[0] > 0 for each in found.points)
+    assert set(found.column("number of factors")) == {2, 3}
+    assert all(0 <= row["fully right"] <= 1 and row["CPU seconds"] > 0 for row in found.rows)
     run = evidence.first(Amount(2, 4, False))
     assert not learned_what_was_shown(run)
     shown = run.spec.sampling.sample(run.spec.task, run.spec.holdout, cs.randomness.generator(0, "sampling"))

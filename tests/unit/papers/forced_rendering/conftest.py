@@ -4,12 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.base import TINY
 from composcope.runs.pipeline import run as train
 from composcope.store.store import Store
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.plan import Plan, specs_of
-from composcope.study.preset import Preset
+from composcope.study.plan import Plan, Preset, specs_of
 
 Gather = Callable[[Callable[[Preset], Plan]], Evidence]
 

@@ -4,14 +4,14 @@ from composcope.study.claim import Claim, Value
 from composcope.study.evidence import Evidence
 from composcope.study.judging import Judgement, judge
 from composcope.study.observations import Observation, Observations
-from composcope.study.preset import AUTHORS_SETTING, Preset
+from composcope.study.plan import AUTHORS_SETTING, Preset
 
 FULL = Preset("full", "for tests", AUTHORS_SETTING)
 
 
 def effects(claim: Claim, evidence: Evidence) -> dict[str, dict[int, Value]]:
     """The effect of every part by seed."""
-    return {part.measure: dict(part.effect(evidence)) for part in claim.parts if part.effect}
+    return {part.measure: dict(part.values(evidence)) for part in claim.parts if part.effect}
 
 
 def judged(claim: Claim, evidence: Evidence) -> Judgement:

@@ -14,8 +14,7 @@ from composcope.diagnosis.layers import Geometry, LayerDiagnosis
 from composcope.holdouts import split
 from composcope.measures.geometry import factorization, volume_element, volume_summary
 from composcope.measures.probes import ProbeScore
-from composcope.papers.forced_rendering.base import base_spec, sizes_of
-from composcope.papers.forced_rendering.presets import TINY
+from composcope.papers.forced_rendering.base import SIZES, TINY, base_spec
 from composcope.runs.run import Run
 from composcope.study.drawing import style
 from composcope.study.evidence import Evidence
@@ -34,7 +33,7 @@ def made(runs: dict[Key, list[Run]]) -> Evidence:
     return Evidence(TINY, runs)
 
 
-def drawn(panel: Panel, numbers: Any) -> Figure:
+def picture(panel: Panel, numbers: Any) -> Figure:
     """The panel's figure of these numbers, in the style of all figures."""
     with style():
         return panel.draw(numbers)
@@ -64,7 +63,7 @@ def made_layer(
 
     By differences it has the same volume, and half of the fall of factorization.
     """
-    sizes = sizes_of(TINY)
+    sizes = SIZES["tiny"]
     heldout = split(BumpTask(sizes.size), sizes.hole).mask
     metric = torch.eye(2).double().repeat(len(heldout), 1, 1)
     metric[heldout] *= inside

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from composcope.papers.forced_rendering.bands import axis_variances, effective_rank, mean_rank, own_axis_share
+from composcope.papers.forced_rendering.lowrank.figures import axis_variances, effective_rank, mean_rank, own_axis_share
 
 PROFILE = torch.tensor([0.0, 1.0, 4.0, 1.0])
 VERTICAL, HORIZONTAL = PROFILE.expand(4, 4)[None], PROFILE[:, None].expand(4, 4)[None]

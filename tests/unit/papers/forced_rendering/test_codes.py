@@ -10,17 +10,24 @@ from matplotlib.colors import to_hex
 from composcope.diagnosis.errors import Errors
 from composcope.factors import Factor, latent_grid
 from composcope.measures.error import ByDistance
-from composcope.papers.forced_rendering import codes, gates, similarity
-from composcope.papers.forced_rendering.base import CODES, base_spec, sizes_of, spread_rows
-from composcope.papers.forced_rendering.codes import numbers, plan
-from composcope.papers.forced_rendering.drawing_plane import LEAST, MOST
-from composcope.papers.forced_rendering.presets import TINY
-from composcope.study.claim import Excluded
+from composcope.papers.forced_rendering import codes, similarity
+from composcope.papers.forced_rendering.base import (
+    CODES,
+    SIZES,
+    TINY,
+    all_codes,
+    base_spec,
+    bump_and_rate,
+    spread_rows,
+)
+from composcope.papers.forced_rendering.codes import figures
+from composcope.papers.forced_rendering.drawing import MAX_SHARE, MIN_SHARE
+from composcope.study.claim import UNLEARNED, Excluded
 from composcope.study.drawing import COLOURS, MARK
 from composcope.study.judging import judge
 from composcope.study.observations import Observation, Observations, observe
 
-from .made import drawn, made, made_run, outlines, titled, titles
+from .made import made, made_run, outlines, picture, titled, titles
 
 PANEL = {panel.name: panel for panel in codes.PANELS}
 CLAIM = {claim.number: claim for claim in codes.CLAIMS}
@@ -40,80 +47,83 @@ def test_spread_rows_go_through_the_hole_from_its_upper_left():
 
 
 def test_the_setup_shows_seen_and_held_out_points():
-    setup = numbers.setup(made({}))
-    assert setup.inside.tolist() == [False] * 4 + [True] * 4
-    assert setup.heldout.sum() == 16
-    at = setup.points[setup.shown]
-    x, y = setup.codes["one-hot"]
-    assert (x.argmax().item(), y.argmax().item()) == tuple(at.tolist())
-    assert [part.item() for part in setup.codes["rate"]] == at.tolist()
+    setup = figures.setup(made({}))
+    assert setup.common["inside"].tolist() == [False] * 4 + [True] * 4
+    assert setup.common["heldout"].sum() == 16
+    at = setup.common["points"][setup.common["index"]]
+    (one_hot,), (rate,) = setup.of("one-hot"), setup.of("rate")
+    assert (one_hot["x"].argmax().item(), one_hot["y"].argmax().item()) == tuple(at.tolist())
+    assert [rate["x"].item(), rate["y"].item()] == at.tolist()
 
 
 def test_figure_1a_draws_the_hole_the_codes_and_the_true_images():
-    setup = numbers.setup(made({}))
-    figure = drawn(PANEL["1a"], setup)
+    setup = figures.setup(made({}))
+    figure = picture(PANEL["1a"], setup)
     plane = titled(figure, "the plane of x and y")
     assert outlines(plane) == [(MARK.lower(), True)]
     discs = [line for line in plane.lines if line.get_marker() == "o"]
-    assert [disc.get_xydata()[0].tolist() for disc in discs] == setup.points.tolist()
+    assert [disc.get_xydata()[0].tolist() for disc in discs] == setup.common["points"].tolist()
     assert [to_hex(disc.get_color()) for disc in discs] == [COLOURS[0].lower()] * 4 + [MARK.lower()] * 4
     bars = {axes.get_ylabel(): [bar.get_height() for bar in axes.patches] for axes in figure.axes if axes.patches}
-    for code, (x, _) in setup.codes.items():
-        assert bars[code] == pytest.approx(x.tolist())
-    for letter, image in zip("abcdefgh", setup.images, strict=True):
+    for row in setup.rows:
+        assert bars[row["code"]] == pytest.approx(row["x"].tolist())
+    for letter, image in zip("abcdefgh", setup.common["images"], strict=True):
         assert np.array_equal(titled(figure, letter).images[0].get_array(), image[0])
 
 
 def test_reach_counts_steps_that_are_drawn_right():
-    assert numbers.reach(errors_by_distance([1.0, 1.0, 0.0, 0.0], [4, 3, 2, 1])) == 2
-    assert numbers.reach(errors_by_distance([0.5, 0.25], [4, 3])) == 0.75
+    assert figures.reach(errors_by_distance([1.0, 1.0, 0.0, 0.0], [4, 3, 2, 1])) == 2
+    assert figures.reach(errors_by_distance([0.5, 0.25], [4, 3])) == 0.75
 
 
 def test_accuracy_beyond_weighs_distances_by_their_points():
     error = errors_by_distance([1.0, 1.0, 0.5, 0.0], [9, 9, 3, 1])
-    assert numbers.accuracy_beyond(error, 2) == pytest.approx(1.5 / 4)
-    assert numbers.accuracy_beyond(error, 4) is None
+    assert figures.accuracy_beyond(error, 2) == pytest.approx(1.5 / 4)
+    assert figures.accuracy_beyond(error, 4) is None
 
 
 def test_failure_has_the_runs_own_numbers(gather):
-    evidence = gather(plan.local_codes)
-    failure, bump = numbers.failure(evidence), evidence.first("bump")
-    row = failure.table()[0]
+    evidence = gather(PANEL["1b"].plan)
+    failure, bump = figures.failure(evidence), evidence.first("bump")
+    row = failure.rows[0]
     assert (row["code"], row["seed"]) == ("bump", 0)
     assert row["held-out MSE"] == pytest.approx(bump.error["heldout_mse"])
     assert row["held-out within 1 pixel"] == pytest.approx(bump.error["accuracy"])
-    assert failure.codes[0].accuracy.shape == (len(sizes_of(TINY).seeds), 2)
+    assert failure.stack("within 1 pixel by distance", "bump").shape == (len(SIZES["tiny"].seeds), 2)
 
 
 @pytest.mark.parametrize("name", ["1b", "1c"])
 def test_figures_1b_and_1c_show_the_error_and_every_seed(name, gather):
-    failure = numbers.failure(gather(PANEL[name].plan))
-    figure = drawn(PANEL[name], failure)
-    for code in failure.codes:
-        plane = titled(figure, f"{code.code} code")
-        assert np.allclose(plane.images[0].get_array(), code.share.clamp(LEAST, MOST).numpy().T)
+    failure = figures.failure(gather(PANEL[name].plan))
+    figure = picture(PANEL[name], failure)
+    for code in failure.kinds:
+        plane = titled(figure, f"{code} code")
+        share = failure.first[code]["share"].clamp(MIN_SHARE, MAX_SHARE)
+        assert np.allclose(plane.images[0].get_array(), share.numpy().T)
         assert outlines(plane) == [(MARK.lower(), True)]
     curves = [axes for axes in figure.axes if axes.get_ylabel() == "share within 1 pixel"]
-    for axes, code in zip(curves, failure.codes, strict=True):
-        *seeds, mean = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == len(code.distances)][:3]
-        assert np.allclose(seeds, code.accuracy)
-        assert np.allclose(mean, code.accuracy.mean(0))
+    count = len(failure.common["distances"])
+    for axes, code in zip(curves, failure.kinds, strict=True):
+        *seeds, mean = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == count][:3]
+        accuracies = failure.stack("within 1 pixel by distance", code)
+        assert np.allclose(seeds, accuracies)
+        assert np.allclose(mean, accuracies.mean(0))
     errors = [axes for axes in figure.axes if axes.get_ylabel() == "MSE"]
-    for axes, code in zip(errors, failure.codes, strict=True):
+    for axes, code in zip(errors, failure.kinds, strict=True):
         dots = [line.get_ydata() for line in axes.lines if line.get_marker() == "o"]
-        assert np.allclose(dots, [[e.seen_mse for e in code.errors], [e.heldout_mse for e in code.errors]])
+        assert np.allclose(dots, [failure.column(name, code) for name in ("seen MSE", "held-out MSE")])
 
 
 def test_planes_begin_with_the_code_and_end_with_the_image(gather):
-    bent = numbers.bent_plane(gather(plan.bump_and_rate))
-    assert [plane.layer for plane in bent.rows[0]][0::2] == ["code", "image"]
-    flat = bent.rows[0][0]
-    assert (flat.code, flat.units) == ("rate", 2)
-    assert flat.explained[:2].sum().item() == pytest.approx(1)
-    steps = flat.coordinates[1:, 0] - flat.coordinates[:-1, 0]
+    bent = figures.bent_plane(gather(bump_and_rate))
+    assert [plane["layer"] for plane in bent.of("rate")][0::2] == ["code", "image"]
+    flat = bent.of("rate")[0]
+    assert flat["units"] == 2
+    assert flat["share of component 1"] + flat["share of component 2"] == pytest.approx(1)
+    steps = flat["coordinates"][1:, 0] - flat["coordinates"][:-1, 0]
     assert torch.allclose(steps, steps[:1].expand_as(steps), atol=1e-6)  # a plane is not bent
-    figure = drawn(PANEL["5"], bent)
-    assert len(figure.axes) == sum(len(row) for row in bent.rows)
+    figure = picture(PANEL["5"], bent)
+    assert len(figure.axes) == len(bent.rows)
     assert titles(figure)[0] == "rate code: input\n100% of the variance shown"
 
 
@@ -127,10 +137,10 @@ def test_a_figure_without_a_claim_says_why(experiment):
 def test_claims_say_nothing_without_runs_and_exclude_runs_that_learned_nothing(gather):
     for number in (1, 21):
         empty = made({key: [] for key in CLAIM[number].plan(TINY)})
-        assert all(not part.effect(empty) for part in CLAIM[number].parts)
-    evidence = gather(plan.all_codes)
+        assert all(not part.values(empty) for part in CLAIM[number].parts)
+    evidence = gather(all_codes)
     for part in (*CLAIM[1].parts, *CLAIM[21].parts):  # five steps of training
-        values = part.effect(evidence)
+        values = part.values(evidence)
         assert set(values) == {0, 1}
         assert all(isinstance(value, Excluded) for value in values.values())
 
@@ -151,7 +161,7 @@ def shares(monkeypatch):
     def share(run):
         return found.get((names[run.spec.encoding], run.spec.seed), 0.01)
 
-    monkeypatch.setattr(gates, "training_share", share)
+    monkeypatch.setattr("composcope.study.claim.training_share", share)
     return found
 
 
@@ -159,8 +169,8 @@ def test_runs_that_learned_nothing_are_excluded_from_claim_1(shares):
     shares["bump", 0], shares["rate", 0] = 0.17, 0.5  # 0.17 is what the authors' own networks have
     error = {"heldout_mse": 0.9, "blank_mse": 1.0}
     runs = {code: [made_run(base_spec(TINY, code, 0), error=error)] for code in CODES}
-    values = [part.effect(made(runs))[0] for part in CLAIM[1].primary]
-    assert values == [0.9, Excluded(gates.UNLEARNED), 0.9, 0.9]
+    values = [part.values(made(runs))[0] for part in CLAIM[1].primary]
+    assert values == [0.9, UNLEARNED, 0.9, 0.9]
 
 
 def test_claim_1_judges_every_code_near_and_far_from_the_edge(shares):
@@ -176,10 +186,10 @@ def test_claim_1_judges_every_code_near_and_far_from_the_edge(shares):
         ]
         for code, value in accuracies.items()
     }
-    values = {part.measure: part.effect(made(runs))[3] for part in CLAIM[1].secondary}
+    values = {part.measure: part.values(made(runs))[3] for part in CLAIM[1].secondary}
     near, far = list(values.values())[: len(CODES)], list(values.values())[len(CODES) :]
-    assert near == [0.125, 0.125, Excluded(gates.UNLEARNED), 0.125]
-    assert far == [0.25, 0.5, Excluded(gates.UNLEARNED), 0.75]
+    assert near == [0.125, 0.125, UNLEARNED, 0.125]
+    assert far == [0.25, 0.5, UNLEARNED, 0.75]
     assert all(measure.startswith(f"{code} code") for measure, code in zip(values, [*CODES, *CODES], strict=True))
 
 
@@ -196,9 +206,9 @@ def reaching(reaches: dict[str, tuple[float, ...]]) -> dict:
 def test_claim_21_compares_smooth_codes_with_one_hot_where_all_have_learned(shares):
     shares["rate", 1] = 0.4
     runs = reaching({"bump": (1.0, 1.0), "rate": (2.0, 9.0), "one-hot": (0.5, 0.25), "positional": (3.0, 1.0)})
-    primary, *secondary = (part.effect(made(runs)) for part in CLAIM[21].parts)
-    assert primary == {0: 1.5, 1: Excluded(gates.UNLEARNED)}
-    assert secondary[0] == {0: -1.0, 1: Excluded(gates.UNLEARNED)}
+    primary, *secondary = (part.values(made(runs)) for part in CLAIM[21].parts)
+    assert primary == {0: 1.5, 1: UNLEARNED}
+    assert secondary[0] == {0: -1.0, 1: UNLEARNED}
     assert secondary[1] == {0: 0.5, 1: 0.75}  # without the code that has not learned
     assert secondary[2] == {0: -2.0, 1: 0.0}
 
@@ -219,5 +229,5 @@ def test_claim_21_asks_for_a_difference_in_either_direction(shares, sign):
 
 def _seen(claim, evidence):
     for part in claim.parts:
-        for seed, value in part.effect(evidence).items():
+        for seed, value in part.values(evidence).items():
             yield Observation(claim.number, claim.version, part.measure, seed, value, True)

@@ -5,14 +5,19 @@ import pytest
 import torch
 
 from composcope.decoders.tokens import Pixelwise
-from composcope.papers.forced_rendering.cures import PANELS
-from composcope.papers.forced_rendering.cures.drawing import grey_range
-from composcope.papers.forced_rendering.cures.numbers import SHOWN, cures
-from composcope.papers.forced_rendering.cures.plan import blocks, every_block
-from composcope.papers.forced_rendering.presets import PAPER, QUICK, TINY
+from composcope.papers.forced_rendering.base import PAPER, QUICK, TINY
+from composcope.papers.forced_rendering.cures import (
+    PANELS,
+    SHOWN,
+    blocks,
+    cure_table,
+    cures,
+    every_block,
+)
+from composcope.papers.forced_rendering.drawing_cures import grey_range
 from composcope.study.drawing import MARK
 
-from .made import drawn
+from .made import picture
 
 
 @pytest.mark.parametrize("preset", [QUICK, PAPER, TINY], ids=lambda preset: preset.name)
@@ -28,29 +33,29 @@ def test_one_kind_of_run_draws_pixel_by_pixel():
 
 def test_the_overview_has_held_out_images_of_every_run(gather):
     numbers = cures(gather(every_block))
-    for block, plan in zip(numbers.blocks, blocks(TINY), strict=True):
+    for block, plan in zip(numbers.common["blocks"], blocks(TINY), strict=True):
         spec = next(iter(plan.values()))[0]
-        assert list(block.images) == list(plan)
-        assert len(block.latents) == SHOWN
-        assert spec.holdout.contains(block.latents).all()
-        assert torch.equal(block.truth, spec.task.render(block.latents))
-    assert [row["run"] for row in numbers.table()] == list(every_block(TINY))
+        assert list(block["images"]) == list(plan)
+        assert len(block["points"]) == SHOWN
+        assert spec.holdout.contains(block["points"]).all()
+        assert torch.equal(block["truth"], spec.task.render(block["points"]))
+    assert [row["run"] for row in cure_table(numbers)] == list(every_block(TINY))
 
 
 def test_the_overview_draws_a_row_per_run_with_its_accuracy(gather):
     numbers = cures(gather(every_block))
-    figure = drawn(PANELS[0], numbers)
+    figure = picture(PANELS[0], numbers)
     rows = [figure.axes[start : start + SHOWN] for start in range(0, len(figure.axes), SHOWN)]
-    labels = [label for block in numbers.blocks for label in ("truth", *block.images)]
+    labels = [label for block in numbers.common["blocks"] for label in ("truth", *block["images"])]
     assert [row[0].get_ylabel() for row in rows] == labels
     first, truth = rows[1], rows[0]
-    block = numbers.blocks[0]
-    for axes, image, (x, y) in zip(first, block.images[labels[1]], block.latents.tolist(), strict=True):
+    block = numbers.common["blocks"][0]
+    for axes, image, (x, y) in zip(first, block["images"][labels[1]], block["points"].tolist(), strict=True):
         assert np.array_equal(axes.images[0].get_array(), image[0])
         (plus,) = axes.lines
         assert (plus.get_xydata()[0].tolist(), plus.get_color()) == ([x, y], MARK)
     assert not any(axes.lines for axes in truth)
-    accuracies = block.accuracies[labels[1]]
+    accuracies = numbers.column("accuracy", labels[1])
     assert [text.get_text() for text in first[-1].texts] == [f"{sum(accuracies) / len(accuracies):.0%}"]
 
 

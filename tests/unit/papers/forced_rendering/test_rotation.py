@@ -10,11 +10,10 @@ from matplotlib.figure import Figure
 
 from composcope.diagnosis.layers import Geometry, LayerDiagnosis
 from composcope.measures.geometry import factorization, volume_summary
-from composcope.measures.manifold import Embedding
 from composcope.measures.superposition import edge_blend
 from composcope.papers.forced_rendering import rotation
-from composcope.papers.forced_rendering.presets import PAPER, TINY
-from composcope.papers.forced_rendering.rotation import numbers
+from composcope.papers.forced_rendering.base import PAPER, TINY
+from composcope.papers.forced_rendering.rotation import figures
 from composcope.papers.forced_rendering.rotation.claims import (
     blend_correlation,
     blend_to_edge,
@@ -24,14 +23,14 @@ from composcope.papers.forced_rendering.rotation.claims import (
     mean_pace,
     smallest_pace,
 )
-from composcope.papers.forced_rendering.rotation.numbers import in_gap, pace
-from composcope.papers.forced_rendering.rotation.plan import gap
+from composcope.papers.forced_rendering.rotation.drawing import shown_angles
+from composcope.papers.forced_rendering.rotation.figures import gap, in_gap, pace
 from composcope.runs.run import Run
 from composcope.study.claim import UNDEFINED, Excluded
 from composcope.tasks.rotation import RotationTask
 
 from .judging import effects, judged
-from .made import drawn, made, made_run
+from .made import made, made_run, picture
 
 # 10 degrees apart: 160, 170, 180 and 190 are held out, 150 and 200 are seen
 SPEC = replace(gap(TINY)["rotation"][0], task=RotationTask(angles=36))
@@ -90,7 +89,7 @@ def test_a_ratio_to_an_exact_answer_is_undefined_and_excluded():
     exact = drawing(truth())
     assert math.isnan(blend_to_truth(exact))
     part = rotation.CLAIMS[0].primary[0]
-    assert part.effect(made({"rotation": [exact]})) == {0: UNDEFINED}
+    assert part.values(made({"rotation": [exact]})) == {0: UNDEFINED}
 
 
 def test_pace_is_1_at_the_seen_median():
@@ -118,7 +117,7 @@ def test_the_pace_of_a_claim_is_that_of_the_hidden_layers(gather):
 
 def test_no_evidence_has_no_effect():
     for claim in rotation.CLAIMS:
-        assert all(part.effect(made({"rotation": [], "bump": []})) == {} for part in claim.parts)
+        assert all(part.values(made({"rotation": [], "bump": []})) == {} for part in claim.parts)
 
 
 def test_claims_have_effects_for_every_seed_of_tiny_runs(gather):
@@ -129,13 +128,13 @@ def test_claims_have_effects_for_every_seed_of_tiny_runs(gather):
 
 def test_a_blending_decoder_is_judged_and_one_that_did_not_learn_is_excluded():
     (blend, *_), part = rotation.CLAIMS, rotation.CLAIMS[0].primary[0]
-    assert part.effect(made({"rotation": [blending()]})) == {0: 0.0}
+    assert part.values(made({"rotation": [blending()]})) == {0: 0.0}
 
     def blank(self: Run, latents: torch.Tensor | None = None) -> torch.Tensor:
         return self.spec.task.blank(36 if latents is None else len(latents))
 
     empty = made({"rotation": [made_run(SPEC, draw=blank)]})
-    assert all(isinstance(p.effect(empty)[0], Excluded) for p in blend.primary)
+    assert all(isinstance(p.values(empty)[0], Excluded) for p in blend.primary)
 
 
 def test_the_authors_angles_are_trained_on():
@@ -146,7 +145,7 @@ def test_the_authors_angles_are_trained_on():
 
 
 def test_the_table_has_a_row_per_seed(gather):
-    rows = numbers.rotation(gather(gap)).table()
+    rows = figures.rotation(gather(gap)).table()
     assert [row["seed"] for row in rows] == [0, 1]
     assert rows[0]["gap MSE"] == pytest.approx(gather(gap).first("rotation").error["heldout_mse"], rel=1e-4)
     assert len({tuple(row) for row in rows}) == 1
@@ -159,46 +158,52 @@ def parts_of(figure: Figure) -> tuple[list, list, list]:
 
 
 def test_figure_9_draws_errors_paces_and_images(gather):
-    shown = numbers.rotation(gather(gap))
-    (errors, paces), embeddings, images = parts_of(drawn(PANEL, shown))
+    shown = figures.rotation(gather(gap))
+    (errors, paces), embeddings, images = parts_of(picture(PANEL, shown))
     decoder, blank, blend = errors.lines
-    assert decoder.get_ydata() == pytest.approx(shown.errors.double().log().mean(0).exp().numpy())
-    assert blank.get_ydata() == pytest.approx(shown.blank.numpy())
-    assert blend.get_xdata().tolist() == shown.gap.angles.tolist()
-    assert [line.get_label() for line in paces.lines] == ["untrained", *shown.paces]
-    assert len(embeddings) == len(shown.embeddings)
+    drawn = shown.first["rotation"]
+    mean = shown.stack("errors", "rotation").double().log().mean(0).exp()
+    assert decoder.get_ydata() == pytest.approx(mean.numpy())
+    assert blank.get_ydata() == pytest.approx(shown.common["blank"].numpy())
+    assert blend.get_xdata().tolist() == drawn["angles in the gap"].tolist()
+    assert [line.get_label() for line in paces.lines] == ["untrained", *shown.common["layers"]]
+    assert len(embeddings) == len(drawn["embeddings"])
     first = len(images) // 3
-    for row, expected in enumerate((shown.gap.truth, shown.gap.outputs, shown.gap.blend)):
-        assert np.array_equal(images[row * first].images[0].get_array(), expected[shown.shown[0]][0])
-    near = shown.gap.comparison
-    assert images[first].get_xlabel() == f"{near.mse_to_truth[shown.shown[0]].item():.4f}"
-    assert images[2 * first].get_xlabel() == f"{near.mse_to_blend[shown.shown[0]].item():.4f}"
+    index, gap_of_run = shown_angles(len(drawn["angles in the gap"]))[0], in_gap(gather(gap).first("rotation"))
+    for row, expected in enumerate((gap_of_run.truth, gap_of_run.outputs, gap_of_run.blend)):
+        assert np.array_equal(images[row * first].images[0].get_array(), expected[index][0])
+    near = gap_of_run.comparison
+    assert images[first].get_xlabel() == f"{near.mse_to_truth[index].item():.4f}"
+    assert images[2 * first].get_xlabel() == f"{near.mse_to_blend[index].item():.4f}"
 
 
 def test_figure_9_says_that_it_shows_principal_components(gather, monkeypatch):
-    monkeypatch.setattr(numbers, "umap_installed", lambda: False)
-    shown = numbers.rotation(gather(gap))
+    monkeypatch.setattr(figures, "umap_installed", lambda: False)
+    shown = figures.rotation(gather(gap))
     manifold = gather(gap).first("rotation").diagnosis.layers["conv1"].manifold
-    assert torch.equal(shown.embeddings["conv1"].coordinates, manifold.coordinates)
-    figure = drawn(PANEL, shown)
+    embedded = shown.first["rotation"]["embeddings"]
+    assert torch.equal(embedded["conv1"]["coordinates"], manifold.coordinates)
+    figure = picture(PANEL, shown)
     assert figure.subfigs[1].get_suptitle().startswith("first two principal components")
     _, embeddings, _ = parts_of(figure)
     share = manifold.explained[:2].sum().item()
     assert f"conv1 ({share:.0%})" in [axes.get_title() for axes in embeddings]
     assert embeddings[0].get_xlabel() == "1st component"
     ring, points = embeddings[0].collections
-    assert len(ring.get_offsets()) == shown.heldout.sum()
-    assert np.allclose(points.get_offsets(), shown.embeddings["first"].coordinates[:, :2])
+    assert len(ring.get_offsets()) == shown.common["heldout"].sum()
+    assert np.allclose(points.get_offsets(), embedded["first"]["coordinates"][:, :2])
 
 
 def test_figure_9_says_that_it_shows_umap(gather):
-    shown = numbers.rotation(gather(gap))
-    plane = torch.stack([shown.angles, shown.angles.square()], 1).double()
-    embedded = {name: Embedding("umap", plane, None) for name in shown.embeddings}
-    figure = drawn(PANEL, replace(shown, embeddings=embedded))
+    shown = figures.rotation(gather(gap))
+    angles, drawn = shown.common["angles"], shown.first["rotation"]
+    plane = torch.stack([angles, angles.square()], 1).double()
+    umap = {"method": "umap", "coordinates": plane, "explained": None}
+    embedded = dict.fromkeys(drawn["embeddings"], umap)
+    figure = picture(PANEL, replace(shown, first={"rotation": {**drawn, "embeddings": embedded}}))
     assert figure.subfigs[1].get_suptitle().startswith("UMAP of each layer")
     _, embeddings, _ = parts_of(figure)
-    assert [axes.get_title() for axes in embeddings] == list(shown.embeddings)
+    assert [axes.get_title() for axes in embeddings] == list(embedded)
     assert np.allclose(embeddings[0].collections[1].get_offsets(), plane)
 
 
@@ -206,7 +211,7 @@ def test_umap_embeds_every_layer_with_the_settings_of_the_paper(gather):
     umap = pytest.importorskip("umap")
     run = gather(gap).first("rotation")
     layers = ["first", "image"]
-    embeddings = numbers.embeddings(run, layers)
+    embeddings = figures.embeddings(run, layers)
     assert [embedding.method for embedding in embeddings.values()] == ["umap", "umap"]
     settings = {"n_neighbors": 15, "min_dist": 0.1, "random_state": 42, "n_jobs": 1}
     expected = umap.UMAP(**settings).fit_transform(run.draw().flatten(1).numpy())

@@ -1,6 +1,5 @@
 """Thresholds and exponents of made-up searches, figure 4c and claim 12, and the search itself at the tiny preset."""
 
-import json
 import math
 from collections.abc import Callable
 from functools import cache
@@ -9,26 +8,31 @@ import numpy as np
 import pytest
 
 from composcope.papers.forced_rendering import scaling as experiment
-from composcope.papers.forced_rendering.presets import PAPER, TINY
-from composcope.papers.forced_rendering.scaling import plan
-from composcope.papers.forced_rendering.scaling import search as searching
+from composcope.papers.forced_rendering.base import PAPER, TINY
+from composcope.papers.forced_rendering.scaling import figures
 from composcope.papers.forced_rendering.scaling.claims import doublings, exponents
-from composcope.papers.forced_rendering.scaling.numbers import Scaling, exponent, over_seeds, scaling
-from composcope.papers.forced_rendering.scaling.plan import Cell, Sizes, cells
-from composcope.papers.forced_rendering.scaling.search import Search, continued, needed
-from composcope.plain import from_plain, to_plain
+from composcope.papers.forced_rendering.scaling.drawing import KINDS
+from composcope.papers.forced_rendering.scaling.figures import Sizes, cells, needed, scaling, scaling_table
+from composcope.papers.forced_rendering.scaling.search import (
+    Cell,
+    CountSearch,
+    Scaling,
+    continued,
+    exponent,
+    over_seeds,
+)
 from composcope.runs.pipeline import run as train
 from composcope.runs.run import Run
 from composcope.store.store import Store
 from composcope.study.claim import Bounds
 from composcope.study.evidence import Evidence, RunCache
-from composcope.study.plan import Plan
-from composcope.study.preset import Preset
+from composcope.study.numbers import Numbers
+from composcope.study.plan import Plan, Preset, of_preset
 from composcope.study.statistics import interval
 from composcope.training import Training
 
 from .judging import judged
-from .made import drawn, made_run
+from .made import made_run, picture
 
 (PANEL,) = experiment.PANELS
 (CLAIM,) = experiment.CLAIMS
@@ -46,7 +50,9 @@ def octaves(
     with pytest.MonkeyPatch.context() as patch:
         training = Training(steps=3, batch=4)
         patch.setitem(
-            plan.SIZES, preset.name, Sizes(sizes, COUNTS[:counts], bisections, width=4, training=training, seeds=seeds)
+            figures.SIZES,
+            preset.name,
+            Sizes(sizes, COUNTS[:counts], bisections, width=4, training=training, seeds=seeds),
         )
         return preset, cells(preset)
 
@@ -73,15 +79,15 @@ def law(power: int, at_8: int = 8) -> Accuracy:
     return accuracy
 
 
-def search(*accuracies: float, counts: tuple[int, ...] = (4, 8, 16, 32, 64), **bisected) -> Search:
-    return Search("bumps", 10, 0, counts, accuracies, **bisected)
+def search(*accuracies: float, counts: tuple[int, ...] = (4, 8, 16, 32, 64), **bisected) -> CountSearch:
+    return CountSearch("bumps", 10, 0, counts, accuracies, **bisected)
 
 
-def searched(enough: Callable[[int], bool], bisections: int = 2) -> Search:
+def searched(enough: Callable[[int], bool], bisections: int = 2) -> CountSearch:
     """The search with doubling counts 4 to 256 and every other count run, where these counts are enough."""
     counts = tuple(4 * 2**i for i in range(7))
     return continued(
-        Search("bumps", 10, 0, counts, (), bisections), {count: float(enough(count)) for count in range(1, 257)}
+        CountSearch("bumps", 10, 0, counts, (), bisections), {count: float(enough(count)) for count in range(1, 257)}
     )
 
 
@@ -150,7 +156,7 @@ def test_accuracies_that_are_not_monotone_are_bisected_by_what_was_asked_for():
 
 
 def test_runs_that_a_search_has_not_asked_for_are_ignored():
-    search = Search("bumps", 10, 0, (32, 64, 128, 256), (), bisections=2)
+    search = CountSearch("bumps", 10, 0, (32, 64, 128, 256), (), bisections=2)
     known = {32: None, 38: 1.0, 45: 0.0, 54: 1.0, 64: 1.0, 128: 1.0, 256: 1.0}
     assert continued(search, known) == search
     assert continued(search, known | {32: 0.0}).tried == [(32, 0.0), (45, 0.0), (54, 1.0), (64, 1.0), (128, 1.0)]
@@ -166,7 +172,7 @@ def test_the_plan_has_every_count_that_a_search_may_ask_for(preset):
         planned = [cell.images for cell in column]
         assert planned == sorted(set(planned))
         doubling = tuple(cell.images for cell in column if not cell.bisection)
-        start = Search(kind, size, 0, doubling, (), plan.sizes_of(preset).bisections)
+        start = CountSearch(kind, size, 0, doubling, (), of_preset(figures.SIZES, preset).bisections)
         for threshold in [*planned, math.inf]:
             found = continued(start, {count: float(count >= threshold) for count in planned})
             assert found.threshold == (None if math.isinf(threshold) else threshold)
@@ -174,27 +180,20 @@ def test_the_plan_has_every_count_that_a_search_may_ask_for(preset):
     assert asked == {(cell.kind, cell.size, cell.images) for cell in cells(preset)}
 
 
-@pytest.mark.parametrize("found", [search(0.1), searched(lambda count: count >= 45)])
-def test_a_search_survives_json(found):
-    assert from_plain(Search, json.loads(json.dumps(to_plain(found, {}))), {}) == found
-
-
-def test_a_search_that_was_written_before_there_were_bisections_is_read():
-    old = {"kind": "bumps", "size": 10, "seed": 3, "counts": [4, 8, 16], "accuracies": [0.1, 0.95, 0.95]}
-    found = from_plain(Search, old, {})
-    assert found == Search("bumps", 10, 3, (4, 8, 16), (0.1, 0.95, 0.95))
-    assert (found.finished, found.bounds) == (True, Bounds(4, 8))
-
-
-def test_of_two_searches_the_one_that_tried_more_is_kept():
-    begun = search(0.1, 0.95, 0.95, bisections=2)
-    further = begun.after(0.2)
-    other = Search("stripes", 10, 0, (2, 4), (0.1,))
-    for joined in (
-        Scaling((begun, other)).joined(Scaling((further,))),
-        Scaling((further,)).joined(Scaling((begun, other))),
-    ):
-        assert joined == Scaling((further, other))
+def test_the_searches_of_two_machines_go_as_far_as_their_runs_together():
+    """Of one search each machine may have runs that the other lacks."""
+    whole = scaling(made(law(3)))
+    half, other = (
+        scaling(made(lambda cell, seed, odd=odd: law(3)(cell, seed) if cell.images % 3 != odd else None))
+        for odd in (1, 2)
+    )
+    assert {search.text for search in Scaling.read(half).searches} != {s.text for s in Scaling.read(whole).searches}
+    assert Scaling.read(half.joined(other)) == Scaling.read(other.joined(half))
+    everything = {(row["search"], row["seed"], row["images"]) for row in half.joined(other).rows}
+    assert everything == {(row["search"], row["seed"], row["images"]) for row in (*half.rows, *other.rows)}
+    complete = scaling(made(lambda cell, seed: law(3)(cell, seed) if cell.images != 8 else None))
+    missing = scaling(made(lambda cell, seed: law(3)(cell, seed) if cell.images == 8 else None))
+    assert Scaling.read(complete.joined(missing)) == Scaling.read(whole)
 
 
 @pytest.mark.parametrize("power", [1, 2, 3])
@@ -251,8 +250,9 @@ def assert_bounds(effects: dict[int, Bounds], low: float, high: float) -> None:
 
 def test_a_cube_and_a_line_are_found_and_reproduce_the_claim():
     evidence = made(law(3))
-    found = scaling(evidence)
-    assert [row["by seed"].split(", ")[0] for row in found.table()] == [
+    numbers = scaling(evidence)
+    found, table = Scaling.read(numbers), scaling_table(numbers)
+    assert [row["by seed"].split(", ")[0] for row in table] == [
         *("7-8", "54-64", "431-512"),
         *("7-8", "13-16", "27-32"),
     ]
@@ -261,9 +261,9 @@ def test_a_cube_and_a_line_are_found_and_reproduce_the_claim():
     assert_bounds(found.exponents("stripes"), math.log2(27 / 8) / 2, math.log2(32 / 7) / 2)
     assert_bounds(doublings(evidence), math.log2(431 / 32), math.log2(512 / 27))
     middles = [math.sqrt(low * high) for low, high in [(7, 8), (54, 64), (431, 512), (7, 8), (13, 16), (27, 32)]]
-    assert [row["images needed"] for row in found.table()] == [f"{middle:.0f}" for middle in middles]
-    assert (found.table()[1]["low"], found.table()[1]["high"]) == ("54", "64")
-    assert found.table()[0]["exponent"] == "2.99"
+    assert [row["images needed"] for row in table] == [f"{middle:.0f}" for middle in middles]
+    assert (table[1]["low"], table[1]["high"]) == ("54", "64")
+    assert table[0]["exponent"] == "2.99"
     judgement = judged(CLAIM, evidence)
     assert {part.method for part in judgement.parts if part.count} == {"sign test"}
     assert judgement.outcome == "reproduced"
@@ -293,7 +293,7 @@ def test_another_power_does_not_reproduce_the_claim(power):
 
 def test_a_threshold_out_of_reach_is_marked_and_counted_by_its_bounds():
     evidence = made(law(3), counts=7)
-    row = scaling(evidence).table()[2]
+    row = scaling_table(scaling(evidence))[2]
     assert row["by seed"] == ", ".join(["> 256"] * 6)
     assert row["images needed"] == ">= 256"
     (bounds,) = set(exponents("bumps")(evidence).values())
@@ -318,25 +318,26 @@ def test_six_seeds_of_bounds_are_too_few_to_contradict_the_whole_statement():
 def test_no_evidence_has_no_effect():
     evidence = made(lambda cell, seed: None)
     for part in CLAIM.parts:
-        assert not part.effect or part.effect(evidence) == {}
+        assert not part.effect or part.values(evidence) == {}
     assert judged(CLAIM, evidence).outcome == "not run"
 
 
 def test_a_search_does_not_look_beyond_a_missing_cell():
     evidence = made(lambda cell, seed: None if cell.images == 16 else 1.0 * (cell.images > 16))
-    assert {search.text for search in scaling(evidence).of("bumps", 8)} == {"unfinished"}
+    assert {search.text for search in Scaling.read(scaling(evidence)).of("bumps", 8)} == {"unfinished"}
 
 
 def test_a_size_that_was_not_run_still_counts_as_the_largest():
     evidence = made(lambda cell, seed: None if cell.size == 32 else law(3)(cell, seed))
-    assert {search.text for search in scaling(evidence).of("bumps", 32)} == {"unfinished"}
+    assert {search.text for search in Scaling.read(scaling(evidence)).of("bumps", 32)} == {"unfinished"}
     assert doublings(evidence) == {}
     assert exponents("bumps")(evidence) == {}
 
 
 def test_figure_4c_draws_thresholds_laws_and_accuracies():
     numbers = scaling(made(law(3)))
-    thresholds, bumps, stripes = drawn(PANEL, numbers).axes
+    found = Scaling.read(numbers)
+    thresholds, bumps, stripes = picture(PANEL, numbers).axes
     means = [container.lines[0].get_ydata().tolist() for container in thresholds.containers]
     middles = np.sqrt([[7 * 8, 54 * 64, 431 * 512], [7 * 8, 13 * 16, 27 * 32]])
     assert np.allclose(means, middles)
@@ -348,7 +349,7 @@ def test_figure_4c_draws_thresholds_laws_and_accuracies():
     assert (bumps.get_title(), stripes.get_title()) == ("bumps alone", "stripes")
     for axes, kind in ((bumps, "bumps"), (stripes, "stripes")):
         *lines, enough = axes.lines
-        searches = [search for size in numbers.sizes for search in numbers.of(kind, size)]
+        searches = [search for size in found.sizes for search in found.of(kind, size)]
         for line, search in zip(lines, searches, strict=True):
             assert list(zip(*line.get_data(), strict=True)) == search.tried
         assert list(enough.get_ydata()) == [0.9, 0.9]
@@ -356,10 +357,10 @@ def test_figure_4c_draws_thresholds_laws_and_accuracies():
 
 def test_every_seed_is_a_vertical_line_from_its_lower_bound_to_its_threshold():
     numbers = scaling(made(law(3)))
-    thresholds = drawn(PANEL, numbers).axes[0]
+    thresholds = picture(PANEL, numbers).axes[0]
     vertical = [line for line in thresholds.lines if len(set(line.get_xdata())) == 1 and len(line.get_xdata()) == 2]
     ends = [tuple(line.get_ydata()) for line in vertical]
-    searches = [search for kind in plan.KINDS for search in numbers.of(kind)]
+    searches = [search for kind in KINDS for search in Scaling.read(numbers).of(kind)]
     assert ends == [(search.bounds.low, search.bounds.high) for search in searches]
     assert len({line.get_xdata()[0] for line in vertical}) == len(searches)  # none hides another
 
@@ -367,16 +368,16 @@ def test_every_seed_is_a_vertical_line_from_its_lower_bound_to_its_threshold():
 @pytest.mark.parametrize("counts", [3, 6, 10])
 def test_seeds_out_of_reach_are_arrows_at_the_cap(counts):
     evidence = made(law(3), counts=counts)
-    thresholds = drawn(PANEL, scaling(evidence)).axes[0]
+    thresholds = picture(PANEL, scaling(evidence)).axes[0]
     arrows = [line for line in thresholds.lines if line.get_marker() == "$\\uparrow$"]
-    unreached = [search for search in scaling(evidence).searches if search.text.startswith(">")]
+    unreached = [search for search in Scaling.read(scaling(evidence)).searches if search.text.startswith(">")]
     assert len(arrows) == len(unreached)
     assert all(arrow.get_ydata()[0] == COUNTS[counts - 1] for arrow in arrows)
 
 
 def test_the_figure_is_drawn_from_nothing():
-    for numbers in (Scaling(()), scaling(made(lambda cell, seed: None))):
-        assert len(drawn(PANEL, numbers).axes) == 3
+    for numbers in (Numbers([], common={"searches": {}}), scaling(made(lambda cell, seed: None))):
+        assert len(picture(PANEL, numbers).axes) == 3
 
 
 def test_only_counts_that_are_certainly_needed_are_next():
@@ -398,7 +399,7 @@ def asked(
         def runs(self, specs):
             return [done[spec.run_id] for spec in specs if spec.run_id in done]
 
-    patch.setattr(searching, "RunCache", MadeRuns)
+    patch.setattr(figures, "RunCache", MadeRuns)
     rounds = []
     while todo := needed(every_cell, store):
         assert not any(spec.run_id in done for spec in todo)
@@ -414,10 +415,10 @@ def test_the_search_goes_up_its_counts_then_bisects_and_ends(tmp_path, monkeypat
     images = [sorted(cell.images for cell in cells if (cell.kind, cell.size) == ("stripes", 8)) for cells in rounds]
     assert images == [[2, 4], [8, 16], [6]]
     numbers = scaling(evidence)
-    texts = {(s.kind, s.size): s.text for s in numbers.searches}
+    texts = {(s.kind, s.size): s.text for s in Scaling.read(numbers).searches}
     expected = {("bumps", 8): "6-8", ("bumps", 10): "<= 8", ("stripes", 8): "6-8", ("stripes", 10): "5-7"}
     assert texts == expected
-    assert len({tuple(row) for row in numbers.table()}) == 1
+    assert len({tuple(row) for row in scaling_table(numbers)}) == 1
 
 
 def test_the_search_of_trained_runs_ends(tmp_path):
@@ -430,4 +431,4 @@ def test_the_search_of_trained_runs_ends(tmp_path):
         rounds += 1
         assert rounds <= 5
     numbers = scaling(RunCache(store).gather(TINY, every_cell))
-    assert all(search.finished for search in numbers.searches)
+    assert all(search.finished for search in Scaling.read(numbers).searches)

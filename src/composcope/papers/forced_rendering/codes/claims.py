@@ -3,26 +3,64 @@
 from collections.abc import Callable
 from statistics import fmean
 
-from composcope.diagnosis.truth import additive_cross
+from jaxtyping import Bool
+from torch import Tensor
+
+from composcope.diagnosis.superposition import additive_cross
 from composcope.measures.complexity import Complexity, pixel_complexity
 from composcope.measures.error import LEARNED
-from composcope.papers.forced_rendering.base import CODES, sizes_of
-from composcope.papers.forced_rendering.codes import plan
-from composcope.papers.forced_rendering.codes.failures import (
-    ALIKE,
-    SAME_SHARES,
-    bumps_inside,
-    misplaced_share,
-    nothing_share,
+from composcope.papers.forced_rendering.base import (
+    CODES,
+    EQUAL,
+    FEW,
+    LARGE,
+    SIZES,
+    accuracy,
+    all_codes,
+    bump_and_rate,
+    heldout_share,
 )
-from composcope.papers.forced_rendering.codes.numbers import accuracy_beyond, reach
-from composcope.papers.forced_rendering.errors import EQUAL, FEW, LARGE, accuracy, heldout_share
-from composcope.papers.forced_rendering.gates import learned, once_learned
+from composcope.papers.forced_rendering.codes.figures import accuracy_beyond, no_runs, reach
+from composcope.papers.forced_rendering.similarity.claims import bumps_inside
+from composcope.papers.forced_rendering.similarity.figures import peaks
 from composcope.runs.run import Run
-from composcope.study.claim import Claim, Effect, Part
-from composcope.study.effects import Number, combined, difference, of_runs
-from composcope.study.plan import Key
+from composcope.study.claim import Claim, Effect, Number, Part, Values, combined, difference, of_runs
+from composcope.study.evidence import Evidence
+from composcope.study.plan import Key, of_preset
 from composcope.tasks.bump import BumpTask
+
+ALIKE = 0.2
+SAME_SHARES = "a fifth of the images either way; decoders that fail in the same way fail as often in each way"
+FAINT = 0.5
+"""A bump is drawn where a foreground reaches this share of a true bump's height."""
+
+
+def nothing_drawn(run: Run) -> Bool[Tensor, "heldout"]:
+    """Held-out images in which no pixel reaches half of a bump's height."""
+    heldout = run.split.mask
+    images = run.spec.task.foreground(run.draw()[heldout])
+    height = run.spec.task.foreground(run.truth[heldout]).amax((1, 2, 3))
+    return images.amax((1, 2, 3)) < FAINT * height
+
+
+def misplaced(run: Run) -> Bool[Tensor, "heldout"]:
+    """Held-out images of a single bump that is more than 1 pixel from the true position."""
+    heldout = run.split.mask
+    counts = peaks(run.spec.task.foreground(run.draw()[heldout]), run.split.latents[heldout]).counts
+    accuracies = run.point_errors.placed
+    assert accuracies is not None  # a bump task locates its bumps
+    return ~nothing_drawn(run) & (counts == 1) & (accuracies[heldout] < 0.5)
+
+
+def nothing_share(run: Run) -> float:
+    """Share of held-out images with nothing drawn."""
+    return nothing_drawn(run).double().mean().item()
+
+
+def misplaced_share(run: Run) -> float:
+    """Share of held-out images with a single bump at a wrong place."""
+    return misplaced(run).double().mean().item()
+
 
 EDGE = 2  # grid steps: nearer points are within two widths of a bump from seen ones
 SMOOTH = tuple(code for code in CODES if code != "one-hot")
@@ -40,16 +78,18 @@ def reach_of(run: Run) -> float | None:
 
 
 def difference_in_reach(*codes: str) -> Effect:
-    """The mean reach of all codes but the last minus that of the last, for seeds in which all of them learned."""
-    return learned(combined(codes, reach_of, lambda *row: fmean(row[:-1]) - row[-1]), *codes)
+    """The mean reach of all codes but the last minus that of the last, by seed."""
+    return combined(codes, reach_of, lambda *row: fmean(row[:-1]) - row[-1])
 
 
 EXACT_SEED = 0  # effects without training have one value, reported under this seed
 
 
-def terms(complexity: Callable[[BumpTask], Complexity], number: Callable[[Complexity], float]) -> Effect:
+def terms(
+    complexity: Callable[[BumpTask], Complexity], number: Callable[[Complexity], float]
+) -> Callable[[Evidence], Values]:
     """A number of product terms of exactly drawn images; no training is involved."""
-    return lambda evidence: {EXACT_SEED: float(number(complexity(BumpTask(sizes_of(evidence.preset).size))))}
+    return lambda evidence: {EXACT_SEED: float(number(complexity(BumpTask(of_preset(SIZES, evidence.preset).size))))}
 
 
 def bump_terms(task: BumpTask) -> Complexity:
@@ -67,15 +107,16 @@ def cross_terms(task: BumpTask) -> Complexity:
 def _fails(code: Key) -> Part:
     return Part(
         f"{code} code: held-out MSE / blank MSE of runs that have learned what they saw",
-        of_runs(code, once_learned(heldout_share)),
+        of_runs(code, heldout_share),
         ">",
         0.5,
         LARGE,
+        learned=True,
     )
 
 
 def _misplaces(code: Key, number: Number, share: str, reason: str) -> Part:
-    return Part(f"{code} code: {share}", of_runs(code, once_learned(number)), "<", 0.5, reason)
+    return Part(f"{code} code: {share}", of_runs(code, number), "<", 0.5, reason, learned=True)
 
 
 WITHIN = "share of held-out images within 1 pixel"
@@ -88,7 +129,7 @@ CLAIMS = (
         statement="Whatever the input code, the decoder draws seen combinations and fails on held-out ones.",
         source="Sec. 3.2, Fig. 1b, c",
         figures=("1b", "1c"),
-        plan=plan.all_codes,
+        plan=all_codes,
         primary=tuple(_fails(code) for code in CODES),
         secondary=(
             *(_misplaces(code, accuracy, WITHIN, FEW) for code in CODES),
@@ -106,7 +147,7 @@ CLAIMS = (
         statement="Every pixel of a bump is one product of a function of x and one of y; of a cross of stripes, two.",
         source="App. A.1",
         figures=(),
-        plan=plan.no_runs,
+        plan=no_runs,
         primary=(
             Part("most terms of a bump's pixel", terms(bump_terms, lambda c: c.maximum), "<", 1.5, "it is 1", True),
             Part(
@@ -127,7 +168,7 @@ CLAIMS = (
         statement="Codes differ in how far into the hole the decoder still draws the bump at its true position.",
         source="Sec. 3.2, Fig. 1b, c",
         figures=("1b", "1c"),
-        plan=plan.all_codes,
+        plan=all_codes,
         primary=(
             Part(
                 "mean reach of the bump, rate and positional codes minus that of the one-hot code, in grid steps",
@@ -136,6 +177,7 @@ CLAIMS = (
                 0.0,
                 "the paper says that they differ, not which reaches farther or by how much; only in a one-hot code "
                 "have neighbouring values nothing in common",
+                learned=True,
             ),
         ),
         secondary=tuple(
@@ -145,6 +187,7 @@ CLAIMS = (
                 "differs",
                 0.0,
                 EQUAL,
+                learned=True,
             )
             for code, other in (("bump", "rate"), ("bump", "one-hot"), ("bump", "positional"))
         ),
@@ -159,14 +202,15 @@ CLAIMS = (
         statement="The decoder fails in the same way with bump and with rate codes.",
         source="Sec. 3.3, Fig. 1b, c",
         figures=("1b", "1c"),
-        plan=plan.bump_and_rate,
+        plan=bump_and_rate,
         primary=tuple(
             Part(
                 f"{share}, rate code minus bump code",
-                learned(difference("rate", "bump", number), "rate", "bump"),
+                difference("rate", "bump", number),
                 "within",
                 ALIKE,
                 SAME_SHARES,
+                learned=True,
             )
             for share, number in (
                 ("share of held-out images with nothing drawn", nothing_share),
@@ -182,9 +226,9 @@ CLAIMS = (
         statement="Held-out images show several bumps, which lie at the true x or at the true y, with every code.",
         source="Sec. 3.3, Fig. 1b, c",
         figures=("1b", "1c"),
-        plan=plan.all_codes,
+        plan=all_codes,
         primary=tuple(
-            Part(f"{code} code: {share}", learned(bumps_inside(code, number), code), ">", 0.5, "most of them")
+            Part(f"{code} code: {share}", bumps_inside(code, number), ">", 0.5, "most of them", learned=True)
             for code in CODES
             for share, number in (
                 ("share of images in the inner part of the hole with at least two bumps", lambda peaks: peaks.several),

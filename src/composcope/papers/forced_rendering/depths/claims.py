@@ -4,72 +4,36 @@ The authors measure the hidden layers, by differences on the grid; so does every
 """
 
 import math
-from collections.abc import Callable
-
-from torch import Tensor
 
 from composcope.measures.error import LEARNED
-from composcope.papers.forced_rendering.base import heldout_map
-from composcope.papers.forced_rendering.codes.plan import bump_and_rate
-from composcope.papers.forced_rendering.depths import plan
-from composcope.papers.forced_rendering.depths.plan import PAIR, judged
-from composcope.papers.forced_rendering.errors import LARGE, heldout_share, seen_share
-from composcope.papers.forced_rendering.gates import once_learned
-from composcope.papers.forced_rendering.layers import (
-    Measure,
-    at_last_hidden,
-    before_image,
-    crossed_probe,
-    factorization,
-    grid_factorization,
-    grid_volume_gap,
-    heldout_probe,
-    image_gap,
-    largest_fall,
-    layer_trend,
-    steadiness,
-    volume_gap,
+from composcope.papers.forced_rendering.base import LARGE, bump_and_rate, heldout_map, heldout_share, seen_share
+from composcope.papers.forced_rendering.depths.figures import (
+    PAIR,
+    cnn_and_mlp,
+    compared,
+    deep,
+    long_mlp,
+    long_mlps,
+    shallow,
+    shallow_and_deep,
 )
-from composcope.papers.forced_rendering.stripes.tuning import additive_share
+from composcope.papers.forced_rendering.layers import GAP, GRID_GAP
 from composcope.papers.forced_rendering.volumes import distortions
 from composcope.runs.run import Run
-from composcope.study.claim import Claim, Part
-from composcope.study.effects import Number, difference, of_runs
+from composcope.study.claim import Claim, Part, difference, magnitude, of_runs
+from composcope.study.layers import fall, hidden, largest_fall, layer, layer_trend, steadiness
 
 DOUBLE = math.log10(2)
+READOUT = layer("probes.*.cross_validated")
+HELDOUT_READOUT = layer("probes.*.heldout")
+# The mean over the grid of 1 - |g_xy| / (|g_xx| + |g_yy|) as in eq. 7, and the ratio of means by differences that the
+# authors' code computes.
+FACTORIZATION = layer("geometry.factorization.mean_of_ratios")
+GRID_FACTORIZATION = layer("geometry.factorization.ratio_of_means", "differences")
+ADDITIVE = layer("linear_factorization.main_effects")
 ANY = "any difference counts; the spread over seeds decides whether it is noise"
 FALLS = "the paper says that it decays, not by how much"
 LEARNED_FALL = "otherwise random layers are the cause, not what was learned"
-
-
-def of_curve(measure: Measure, number: Callable[[Tensor], float]) -> Number:
-    """A number of a measure's curve from the input to the last hidden layer."""
-    return lambda run: number(before_image(run, measure))
-
-
-def fall(curve: Tensor) -> float:
-    """The first value minus the last."""
-    return float(curve[0] - curve[-1])
-
-
-def fall_of_hidden(curve: Tensor) -> float:
-    """The fall from the first hidden layer on; the input has the highest score there can be, whatever follows."""
-    return fall(curve[1:])
-
-
-def beyond_untrained(measure: Measure, number: Callable[[Tensor], float]) -> Number:
-    """By how much a number of a curve exceeds that of the same network before training."""
-    return lambda run: number(before_image(run, measure)) - number(before_image(run, measure, untrained=True))
-
-
-def last_hidden(measure: Measure) -> Number:
-    """A measure of the last hidden layer."""
-    return lambda run: at_last_hidden(run, measure)
-
-
-def trained_gap(run: Run) -> float:
-    """The gap of log10 volume at the last hidden layer minus that before training."""
-    return float((before_image(run, grid_volume_gap) - before_image(run, grid_volume_gap, untrained=True))[-1])
 
 
 def growing_distortion(run: Run) -> float:
@@ -90,7 +54,7 @@ def _decay(code: str) -> tuple[Part, ...]:
         Part(
             f"{code} code: fall of the cross-validated probes' R2 from the input to the last hidden layer, after minus "
             "before training",
-            of_runs(code, beyond_untrained(crossed_probe, fall)),
+            of_runs(code, READOUT.beyond_untrained(fall)),
             ">",
             0.0,
             LEARNED_FALL,
@@ -98,7 +62,7 @@ def _decay(code: str) -> tuple[Part, ...]:
         Part(
             f"{code} code: fall of factorization (eq. 7, exact) from the input to the last hidden layer, after minus "
             "before training",
-            of_runs(code, beyond_untrained(factorization, fall)),
+            of_runs(code, FACTORIZATION.beyond_untrained(fall)),
             ">",
             0.0,
             LEARNED_FALL,
@@ -111,28 +75,28 @@ def _secondary_decay(code: str) -> tuple[Part, ...]:
         Part(
             f"{code} code: how much more the R2 of probes fitted on seen and scored on held-out points falls than "
             "before training",
-            of_runs(code, beyond_untrained(heldout_probe, fall)),
+            of_runs(code, HELDOUT_READOUT.beyond_untrained(fall)),
             ">",
             0.0,
             LEARNED_FALL,
         ),
         Part(
             f"{code} code: fall of the cross-validated probes' R2 from the first to the last hidden layer",
-            of_runs(code, of_curve(crossed_probe, fall_of_hidden)),
+            of_runs(code, READOUT.of_curve(hidden(fall))),
             ">",
             0.0,
             FALLS,
         ),
         Part(
             f"{code} code: fall of factorization (differences, ratio of means) from the first to the last hidden layer",
-            of_runs(code, of_curve(grid_factorization, fall_of_hidden)),
+            of_runs(code, GRID_FACTORIZATION.of_curve(hidden(fall))),
             ">",
             0.0,
             FALLS,
         ),
         Part(
             f"{code} code: rank correlation of factorization (differences, ratio of means) with the layer's index",
-            of_runs(code, of_curve(grid_factorization, layer_trend)),
+            of_runs(code, GRID_FACTORIZATION.of_curve(layer_trend)),
             "<",
             -0.5,
             "the fall goes on from layer to layer, with few exceptions, instead of happening once",
@@ -144,14 +108,14 @@ def _mixed(code: str) -> tuple[Part, ...]:
     return (
         Part(
             f"{code} code: share of the last hidden layer's variance that x and y explain only together",
-            of_runs(code, lambda run: 1 - before_image(run, additive_share)[-1].item()),
+            of_runs(code, ADDITIVE.of_curve(lambda curve: 1 - curve[-1].item())),
             ">",
             0.25,
             "a quarter of the variance; a code has none",
         ),
         Part(
             f"{code} code: that share, last hidden layer minus first",
-            of_runs(code, of_curve(additive_share, fall_of_hidden)),
+            of_runs(code, ADDITIVE.of_curve(hidden(fall))),
             ">",
             0.0,
             "the paper says 'particularly near the final decoding', not by how much",
@@ -162,7 +126,7 @@ def _mixed(code: str) -> tuple[Part, ...]:
 def _mixed_by_training(code: str) -> Part:
     return Part(
         f"{code} code: that share at the last hidden layer, after minus before training",
-        of_runs(code, beyond_untrained(additive_share, fall)),
+        of_runs(code, ADDITIVE.beyond_untrained(fall)),
         ">",
         0.0,
         LEARNED_FALL,
@@ -170,22 +134,24 @@ def _mixed_by_training(code: str) -> Part:
 
 
 def _like_cnns(code: str) -> tuple[Part, ...]:
-    key = plan.long_mlp(code)
+    key = long_mlp(code)
     return (
         Part(
             f"{code} code: held-out MSE / blank MSE of MLPs that have learned what they saw",
-            of_runs(key, once_learned(heldout_share)),
+            of_runs(key, heldout_share),
             ">",
             0.5,
             LARGE,
+            learned=True,
         ),
         Part(
             f"{code} code: fall of factorization (eq. 7, exact) from the input to the last hidden layer of such MLPs, "
             "after minus before training",
-            of_runs(key, once_learned(beyond_untrained(factorization, fall))),
+            of_runs(key, FACTORIZATION.beyond_untrained(fall)),
             ">",
             0.0,
             LEARNED_FALL,
+            learned=True,
         ),
     )
 
@@ -194,10 +160,11 @@ def _like_cnns_volume(code: str) -> Part:
     return Part(
         f"{code} code: |gap of log10 volume| between held-out and seen points at the last hidden layer of such MLPs "
         "(exact derivatives)",
-        of_runs(plan.long_mlp(code), once_learned(lambda run: abs(at_last_hidden(run, volume_gap)))),
+        of_runs(long_mlp(code), magnitude(GAP.at("last hidden"))),
         ">",
         DOUBLE,
         "twice the volume or half of it, as is asked of CNNs",
+        learned=True,
     )
 
 
@@ -224,14 +191,14 @@ def _warped(code: str) -> tuple[Part, ...]:
     return (
         Part(
             f"{code} code: the MLP's gap of log10 volume at the last hidden layer (differences)",
-            of_runs(judged("MLP", code), last_hidden(grid_volume_gap)),
+            of_runs(compared("MLP", code), GRID_GAP.at("last hidden")),
             ">",
             0.0,
             "the hole takes up more volume than what was seen",
         ),
         Part(
             f"{code} code: the CNN's gap of log10 volume at the last hidden layer (differences)",
-            of_runs(judged("CNN", code), last_hidden(grid_volume_gap)),
+            of_runs(compared("CNN", code), GRID_GAP.at("last hidden")),
             "<",
             0.0,
             "the hole takes up less volume than what was seen: the opposite",
@@ -244,14 +211,14 @@ def _warped_by_training(code: str) -> tuple[Part, ...]:
     return (
         Part(
             f"{gap} (exact derivatives)",
-            of_runs(judged("MLP", code), last_hidden(volume_gap)),
+            of_runs(compared("MLP", code), GAP.at("last hidden")),
             ">",
             0.0,
             "differences over a whole grid step also see how the map bends",
         ),
         Part(
             f"{gap} (differences), after minus before training",
-            of_runs(judged("MLP", code), trained_gap),
+            of_runs(compared("MLP", code), GRID_GAP.beyond_untrained(lambda curve: curve[-1].item())),
             ">",
             0.0,
             "otherwise random layers are the cause, not what was learned",
@@ -264,14 +231,14 @@ def _degraded(code: str) -> tuple[Part, ...]:
     return (
         Part(
             f"{code} code, more drastic: {curve} at the last hidden layer, the CNN's minus the MLP's",
-            difference(judged("CNN", code), judged("MLP", code), last_hidden(grid_factorization)),
+            difference(compared("CNN", code), compared("MLP", code), GRID_FACTORIZATION.at("last hidden")),
             ">",
             0.0,
             ANY,
         ),
         Part(
             f"{code} code, smoother: net fall of {curve} over its total variation, the MLP's minus the CNN's",
-            difference(judged("MLP", code), judged("CNN", code), of_curve(grid_factorization, steadiness)),
+            difference(compared("MLP", code), compared("CNN", code), GRID_FACTORIZATION.of_curve(steadiness)),
             ">",
             0.0,
             ANY,
@@ -302,12 +269,12 @@ CLAIMS = (
         statement="With a rate code, shallow networks lose factorization more abruptly than deep ones.",
         source="Sec. 3.4, Fig. 2d",
         figures=("2d",),
-        plan=plan.shallow_and_deep,
+        plan=shallow_and_deep,
         primary=(
             Part(
                 "largest fall of factorization (differences, ratio of means) from one layer to the next up to the last "
                 "hidden one, the shallow network's minus the deep one's",
-                difference(plan.shallow, plan.deep, of_curve(grid_factorization, largest_fall)),
+                difference(shallow, deep, GRID_FACTORIZATION.of_curve(largest_fall)),
                 ">",
                 0.0,
                 ANY,
@@ -316,7 +283,7 @@ CLAIMS = (
         secondary=(
             Part(
                 "the same of exact derivatives and the mean of ratios",
-                difference(plan.shallow, plan.deep, of_curve(factorization, largest_fall)),
+                difference(shallow, deep, FACTORIZATION.of_curve(largest_fall)),
                 ">",
                 0.0,
                 ANY,
@@ -324,7 +291,7 @@ CLAIMS = (
             Part(
                 "how much more the largest fall exceeds that before training, the shallow network's minus the deep "
                 "one's (differences, ratio of means)",
-                difference(plan.shallow, plan.deep, beyond_untrained(grid_factorization, largest_fall)),
+                difference(shallow, deep, GRID_FACTORIZATION.beyond_untrained(largest_fall)),
                 ">",
                 0.0,
                 "otherwise depth alone is the cause, not what was learned",
@@ -348,7 +315,7 @@ CLAIMS = (
                 Part(
                     f"{code} code: |gap of log10 volume| between held-out and seen points at the last hidden layer "
                     "(exact derivatives)",
-                    of_runs(code, lambda run: abs(at_last_hidden(run, volume_gap))),
+                    of_runs(code, magnitude(GAP.at("last hidden"))),
                     ">",
                     DOUBLE,
                     "twice the volume or half of it; the codes themselves and true bumps differ by less than a quarter",
@@ -358,7 +325,7 @@ CLAIMS = (
             *(
                 Part(
                     f"{code} code: the same at the image",
-                    of_runs(code, image_gap),
+                    of_runs(code, magnitude(GAP.at("image"))),
                     ">",
                     DOUBLE,
                     "as at the last hidden layer",
@@ -377,7 +344,7 @@ CLAIMS = (
         "lost more smoothly and more of it.",
         source="App. E.3, Fig. 13-14",
         figures=("13", "14"),
-        plan=plan.cnn_and_mlp,
+        plan=cnn_and_mlp,
         primary=(*_warped("bump"), *_degraded("bump")),
         secondary=(*_warped_by_training("bump"), *_warped("rate"), *_degraded("rate")),
         note="The MLP has as many hidden layers as the CNN, whose first map is one layer more than its depth. The "
@@ -404,14 +371,14 @@ CLAIMS = (
         statement="MLPs behave like CNNs: they fail on held-out combinations, and their layers lose factorization.",
         source="Sec. 3.1, App. E.3",
         figures=("13", "14"),
-        plan=plan.long_mlps,
+        plan=long_mlps,
         primary=tuple(part for code in PAIR for part in _like_cnns(code)),
         secondary=(
             *(_like_cnns_volume(code) for code in PAIR),
             *(
                 Part(
                     f"{code} code: seen MSE / blank MSE of MLPs at the authors' length of training",
-                    of_runs(judged("MLP", code), seen_share),
+                    of_runs(compared("MLP", code), seen_share),
                     "<",
                     LEARNED,
                     "a decoder that has not learned what it saw says nothing about composition",

@@ -2,20 +2,17 @@
 
 from math import log10
 
-from composcope.papers.forced_rendering.errors import EQUAL, LARGE, SMALL, accuracy, heldout_share, seen_share
-from composcope.papers.forced_rendering.gates import learned
-from composcope.papers.forced_rendering.lowrank import plan
-from composcope.papers.forced_rendering.lowrank.numbers import energy_in_hole, own_axis, rank
-from composcope.papers.forced_rendering.smoothness import (
-    differences,
-    hidden_spread,
-    image_gap,
-    image_spread,
-    late_gap,
-    magnitude,
+from composcope.papers.forced_rendering.base import EQUAL, LARGE, SMALL, accuracy, heldout_share, seen_share
+from composcope.papers.forced_rendering.layers import GRID_GAP
+from composcope.papers.forced_rendering.lowrank.figures import (
+    ablation,
+    energy_in_hole,
+    none_and_both,
+    own_axis,
+    rank,
 )
-from composcope.study.claim import Claim, Part
-from composcope.study.effects import Number, difference, of_runs
+from composcope.papers.forced_rendering.volumes import hidden_spread, image_spread
+from composcope.study.claim import Claim, Number, Part, difference, magnitude, of_runs
 from composcope.study.statistics import Relation
 
 
@@ -47,7 +44,7 @@ CLAIMS = (
         "seen error than variance alone.",
         source="Sec. 4.1, Fig. 3d",
         figures=("3d",),
-        plan=plan.ablation,
+        plan=ablation,
         primary=(
             *compared("held-out", HELDOUT, "none", ">", "entropy", "variance", "both"),
             *compared("seen", SEEN, "none", "<", "variance", "both"),
@@ -93,21 +90,18 @@ CLAIMS = (
         statement="With both penalties the embedding of a value is a band along its own factor's axis, of low rank.",
         source="Sec. 4.1, Figs 3b and 6",
         figures=("3b", "6"),
-        plan=plan.none_and_both,
+        plan=none_and_both,
         primary=(
             Part(
                 "share of variance along the own axis, both penalties",
-                learned(of_runs("both", own_axis), "both"),
+                of_runs("both", own_axis),
                 ">",
                 0.5,
                 "more than half of it lies along the own axis; noise has 1 / (side + 1)",
+                learned=True,
             ),
             Part(
-                "effective rank, both penalties",
-                learned(of_runs("both", rank), "both"),
-                "<",
-                1.5,
-                "closer to 1 than to 2",
+                "effective rank, both penalties", of_runs("both", rank), "<", 1.5, "closer to 1 than to 2", learned=True
             ),
         ),
         secondary=(
@@ -122,37 +116,41 @@ CLAIMS = (
         statement="With the penalties the volume element is smoother over the latent plane than without.",
         source="Sec. 4.1, Fig. 3c",
         figures=("3c",),
-        plan=plan.none_and_both,
+        plan=none_and_both,
         primary=(
             Part(
                 "spread of log10 volume by differences, mean over hidden layers, both minus none",
-                learned(difference("both", "none", hidden_spread(differences)), "both", "none"),
+                difference("both", "none", hidden_spread),
                 "<",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
         ),
         secondary=(
             Part(
                 "spread of log10 volume of images by differences, both minus none",
-                learned(difference("both", "none", image_spread(differences)), "both", "none"),
+                difference("both", "none", image_spread),
                 "<",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
             Part(
                 "|gap of log10 volume| between held-out and seen points, last hidden layer, both minus none",
-                learned(difference("both", "none", magnitude(late_gap(differences))), "both", "none"),
+                difference("both", "none", magnitude(GRID_GAP.at("last hidden"))),
                 "<",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
             Part(
                 "|gap of log10 volume| between held-out and seen images, both minus none",
-                learned(difference("both", "none", magnitude(image_gap(differences))), "both", "none"),
+                difference("both", "none", magnitude(GRID_GAP.at("image"))),
                 "<",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
         ),
         note="Spread: the standard deviation over the grid without its border, where differences are one-sided. A "
@@ -165,21 +163,23 @@ CLAIMS = (
         statement="Without penalties the embedding of a value loses its signal across the hole; with both it does not.",
         source="App. C, Fig. 6",
         figures=("6",),
-        plan=plan.none_and_both,
+        plan=none_and_both,
         primary=(
             Part(
                 "energy of held-out values' embeddings per row or column in the hole over that outside, no penalty",
-                learned(of_runs("none", energy_in_hole), "none"),
+                of_runs("none", energy_in_hole),
                 "<",
                 0.5,
                 "less than half of the signal is left; an unbroken band has 1",
+                learned=True,
             ),
             Part(
                 "energy of held-out values' embeddings per row or column in the hole over that outside, both penalties",
-                learned(of_runs("both", energy_in_hole), "both"),
+                of_runs("both", energy_in_hole),
                 ">",
                 0.5,
                 "more than half of the signal is left",
+                learned=True,
             ),
         ),
         secondary=(Part("that ratio, both minus none", difference("both", "none", energy_in_hole), ">", 0.0, EQUAL),),

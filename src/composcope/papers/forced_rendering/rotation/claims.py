@@ -6,15 +6,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from composcope.papers.forced_rendering.errors import EQUAL
-from composcope.papers.forced_rendering.gates import learned
-from composcope.papers.forced_rendering.rotation.numbers import hidden, in_gap, pace
-from composcope.papers.forced_rendering.rotation.plan import gap, gap_and_bump
-from composcope.papers.forced_rendering.smoothness import exact, late_gap
+from composcope.papers.forced_rendering.base import EQUAL, bump_alone
+from composcope.papers.forced_rendering.rotation.figures import gap, hidden_names, in_gap, pace
 from composcope.runs.run import Run
-from composcope.study.claim import Claim, Part, Value
-from composcope.study.effects import of_runs
+from composcope.study.claim import Claim, Part, Value, effect_of, of_runs
 from composcope.study.evidence import Evidence
+from composcope.study.layers import layer
+from composcope.study.plan import together
+
+EXACT_GAP = layer("geometry.volume.gap", "exact")
 
 
 def blend_to_truth(run: Run) -> float:
@@ -47,7 +47,7 @@ def hidden_paces(run: Run, trained: bool = True) -> Float[Tensor, "layers gap"]:
     """log2 of the pace in the gap by hidden layer, after or before training: 0 is the pace at seen angles."""
     heldout = run.split.mask
     layers = run.diagnosis.layers if trained else run.diagnosis.untrained or {}
-    paces = [pace(layers[name], heldout)[heldout] for name in hidden(run.diagnosis) if name in layers]
+    paces = [pace(layers[name], heldout)[heldout] for name in hidden_names(run.diagnosis) if name in layers]
     return torch.stack(paces).log2() if paces else torch.full((1, 1), torch.nan)
 
 
@@ -77,10 +77,13 @@ def error_in_gap(run: Run) -> float:
     return math.log10(run.error["heldout_mse"] / run.error["seen_mse"])
 
 
+@effect_of("rotation", "bump")
 def deformation_beside_bump(evidence: Evidence) -> dict[int, Value]:
     """|log10 of the stretch per factor in the hole over that outside|, last hidden layer, rotation minus bump code."""
     rotation = {run.spec.seed: abs(late_pace(run)) * math.log10(2) for run in evidence["rotation"]}
-    bump = {run.spec.seed: abs(late_gap(exact)(run)) / 2 for run in evidence["bump"]}  # a volume has two factors
+    bump = {
+        run.spec.seed: abs(EXACT_GAP.at("last hidden")(run)) / 2 for run in evidence["bump"]
+    }  # a volume has two factors
     return {seed: rotation[seed] - bump[seed] for seed in sorted(rotation.keys() & bump.keys())}
 
 
@@ -97,33 +100,37 @@ CLAIMS = (
         primary=(
             Part(
                 "MSE to the blend / MSE to the truth",
-                learned(of_runs("rotation", blend_to_truth), "rotation"),
+                of_runs("rotation", blend_to_truth),
                 "<",
                 1,
                 "Below 1 the outputs are closer to the blend than to what they should be.",
+                learned=True,
             ),
             Part(
                 "correlation with the blend",
-                learned(of_runs("rotation", blend_correlation), "rotation"),
+                of_runs("rotation", blend_correlation),
                 ">",
                 0.71,
                 "0.71 squared is a half: the blend explains more than half of the variance of the output's pixels.",
+                learned=True,
             ),
         ),
         secondary=(
             Part(
                 "MSE to the blend / MSE to the closer edge",
-                learned(of_runs("rotation", blend_to_edge), "rotation"),
+                of_runs("rotation", blend_to_edge),
                 "<",
                 1,
                 "Above 1 the decoder repeats the closest seen image rather than blending two.",
+                learned=True,
             ),
             Part(
                 "correlation with the blend minus that with the truth",
-                learned(of_runs("rotation", lambda run: blend_correlation(run) - truth_correlation(run)), "rotation"),
+                of_runs("rotation", lambda run: blend_correlation(run) - truth_correlation(run)),
                 ">",
                 0,
                 EQUAL,
+                learned=True,
             ),
         ),
         note=(
@@ -141,40 +148,45 @@ CLAIMS = (
         primary=(
             Part(
                 "log2 of the pace in the gap, mean over hidden layers",
-                learned(of_runs("rotation", mean_pace), "rotation"),
+                of_runs("rotation", mean_pace),
                 "within",
                 1,
                 DOUBLING,
+                learned=True,
             ),
         ),
         secondary=(
             Part(
                 "log2 of the pace in the gap, last hidden layer",
-                learned(of_runs("rotation", late_pace), "rotation"),
+                of_runs("rotation", late_pace),
                 "within",
                 1,
                 DOUBLING,
+                learned=True,
             ),
             Part(
                 "largest log2 pace at any angle of the gap and hidden layer",
-                learned(of_runs("rotation", largest_pace), "rotation"),
+                of_runs("rotation", largest_pace),
                 "<",
                 1,
                 "A tear would cover most of the distance across the gap in one step, many times the seen median.",
+                learned=True,
             ),
             Part(
                 "smallest log2 pace at any angle of the gap and hidden layer",
-                learned(of_runs("rotation", smallest_pace), "rotation"),
+                of_runs("rotation", smallest_pace),
                 ">",
                 -1,
                 "As far below 0 as the previous part allows above.",
+                learned=True,
             ),
             Part(
                 "log2 of the pace in the gap, mean over hidden layers, after minus before training",
-                learned(of_runs("rotation", lambda run: mean_pace(run) - untrained_pace(run)), "rotation"),
+                of_runs("rotation", lambda run: mean_pace(run) - untrained_pace(run)),
                 "within",
                 1,
                 DOUBLING,
+                learned=True,
             ),
         ),
         note=(
@@ -190,29 +202,32 @@ CLAIMS = (
         " deformed there.",
         source="App. E.2, Fig. 9",
         figures=("9",),
-        plan=gap_and_bump,
+        plan=together(gap, bump_alone),
         primary=(
             Part(
                 "log10 of MSE in the gap / MSE at seen angles",
-                learned(of_runs("rotation", error_in_gap), "rotation"),
+                of_runs("rotation", error_in_gap),
                 ">",
                 0.3,
                 "twice the error; a decoder that draws unseen angles has the same error there",
+                learned=True,
             ),
             Part(
                 "log2 of the pace in the gap, last hidden layer",
-                learned(of_runs("rotation", late_pace), "rotation"),
+                of_runs("rotation", late_pace),
                 "within",
                 1,
                 DOUBLING,
+                learned=True,
             ),
             Part(
                 "|log10 of the stretch per factor in the hole over that outside|, last hidden layer, rotation minus"
                 " bump code",
-                learned(deformation_beside_bump, "rotation", "bump"),
+                deformation_beside_bump,
                 "<",
                 0,
                 EQUAL,
+                learned=True,
             ),
         ),
         note="The stretch per factor is the pace of a rotation, and the square root of the volume of two factors.",

@@ -1,11 +1,11 @@
 """Claim 12: how the number of training images grows with the image's side."""
 
 import math
+from collections.abc import Callable
 
-from composcope.papers.forced_rendering.scaling.numbers import scaling
-from composcope.papers.forced_rendering.scaling.plan import cells
-from composcope.papers.forced_rendering.scaling.search import log2
-from composcope.study.claim import Bounds, Claim, Effect, Part, Value
+from composcope.papers.forced_rendering.scaling.figures import cells, scaling
+from composcope.papers.forced_rendering.scaling.search import Scaling, log2
+from composcope.study.claim import Bounds, Claim, Part, Value, Values
 from composcope.study.evidence import Evidence
 
 RESOLVED = (
@@ -18,27 +18,27 @@ CUBE_UP_TO = 20
 """The largest side at which the middle of the hole is still within reach of what was seen."""
 
 
-def exponents(kind: str, up_to: float = math.inf) -> Effect:
+def exponents(kind: str, up_to: float = math.inf) -> Callable[[Evidence], Values]:
     """The bounds of the power of N for every seed whose searches have all finished, of sides up to one."""
 
     def effect(evidence: Evidence) -> dict[int, Value]:
-        numbers = scaling(evidence)
-        unfinished = {search.seed for search in numbers.of(kind) if search.size <= up_to and not search.finished}
-        return {seed: bounds for seed, bounds in numbers.exponents(kind, up_to).items() if seed not in unfinished}
+        thresholds = Scaling.read(scaling(evidence))
+        unfinished = {search.seed for search in thresholds.of(kind) if search.size <= up_to and not search.finished}
+        return {seed: bounds for seed, bounds in thresholds.exponents(kind, up_to).items() if seed not in unfinished}
 
     return effect
 
 
 def beyond_cube_law(evidence: Evidence) -> dict[int, Value]:
     """The bounds of log2(images needed at the largest side / what the cube law from the last side up to 20 gives)."""
-    numbers = scaling(evidence)
-    largest = max(numbers.sizes, default=0)
-    last = max((size for size in numbers.sizes if size <= CUBE_UP_TO), default=0)
+    thresholds = Scaling.read(scaling(evidence))
+    largest = max(thresholds.sizes, default=0)
+    last = max((size for size in thresholds.sizes if size <= CUBE_UP_TO), default=0)
     if largest <= CUBE_UP_TO or not last:
         return {}
     law = 3 * math.log2(largest / last)
     start, end = (
-        {search.seed: log2(search.bounds) for search in numbers.of("bumps", size) if search.finished}
+        {search.seed: log2(search.bounds) for search in thresholds.of("bumps", size) if search.finished}
         for size in (last, largest)
     )
     return {
@@ -49,10 +49,10 @@ def beyond_cube_law(evidence: Evidence) -> dict[int, Value]:
 
 def doublings(evidence: Evidence) -> dict[int, Value]:
     """The bounds of log2(images needed with bumps alone / images needed with stripes) at the largest size."""
-    numbers = scaling(evidence)
-    largest = max(numbers.sizes, default=0)
+    thresholds = Scaling.read(scaling(evidence))
+    largest = max(thresholds.sizes, default=0)
     stripes, bumps = (
-        {search.seed: log2(search.bounds) for search in numbers.of(kind, largest) if search.finished}
+        {search.seed: log2(search.bounds) for search in thresholds.of(kind, largest) if search.finished}
         for kind in ("stripes", "bumps")
     )
     return {

@@ -1,19 +1,75 @@
-"""The search for the number of training images that is enough: what to run next, and the threshold."""
+"""The search for the number of training images that is enough: what to try next, thresholds, and how they grow."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from itertools import pairwise
+from typing import Literal
 
-from composcope.papers.forced_rendering.scaling.plan import Cell, midpoint
-from composcope.runs.spec import Spec
-from composcope.store.store import Store
+import numpy as np
+
 from composcope.study.claim import Bounds
-from composcope.study.evidence import Evidence, RunCache
-from composcope.study.plan import Key, Plan
+from composcope.study.numbers import Numbers
+from composcope.study.statistics import interval
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class Cell:
+    """Runs on one kind of training image, with images of this side and with this many of them.
+
+    - `bisection`: which bisection may try this count, 1 for the first; 0 for a count of the doubling search.
+
+    >>> Cell("bumps", 12, 64).label
+    'bumps, size 12, 64 images'
+    """
+
+    kind: str
+    size: int
+    images: int
+    bisection: int = 0
+
+    @property
+    def search(self) -> str:
+        """What all counts of one kind and size belong to."""
+        return f"{self.kind}, size {self.size}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.search}, {self.images} images"
+
+
+def midpoint(low: int, high: int) -> int | None:
+    """The geometric midpoint as an integer; None if it is not between the ends.
+
+    >>> midpoint(32, 64), midpoint(2, 3)
+    (45, None)
+    """
+    middle = round(math.sqrt(low * high))
+    return middle if low < middle < high else None
+
+
+def bisected(low: int, high: int, last: int, bisection: int = 1) -> Iterator[tuple[int, int]]:
+    """Every count that bisections up to the last may try between two counts, ascending, with its bisection.
+
+    >>> list(bisected(32, 64, last=2))
+    [(38, 2), (45, 1), (54, 2)]
+    """
+    middle = midpoint(low, high)
+    if bisection <= last and middle is not None:
+        yield from bisected(low, middle, last, bisection + 1)
+        yield middle, bisection
+        yield from bisected(middle, high, last, bisection + 1)
+
+
+def all_counts(doubled: Sequence[int], bisections: int) -> list[tuple[int, int]]:
+    """Every count that may be tried, ascending, with its bisection (0 for the doubling search).
+
+    >>> all_counts([4, 8, 16], bisections=1)
+    [(4, 0), (6, 1), (8, 0), (11, 1), (16, 0)]
+    """
+    between = [pair for ends in pairwise(doubled) for pair in bisected(*ends, bisections)]
+    return sorted([*((count, 0) for count in doubled), *between])
+
 
 ENOUGH = 0.9  # of the held-out bumps within 1 pixel of the true position
 
@@ -24,8 +80,8 @@ def log2(bounds: Bounds) -> Bounds:
 
 
 @dataclass(frozen=True)
-class Search:
-    """The search for one kind, size and seed: doubling counts, then bisections of the interval that they leave.
+class CountSearch:
+    """The search for a threshold of one kind, size and seed: doubling counts, then bisections of the interval left.
 
     - `counts`: of the doubling search, ascending. `accuracies`: of those tried.
     - `bisections`: how many follow. `bisected`: the counts they tried, with their accuracies.
@@ -38,10 +94,6 @@ class Search:
     accuracies: tuple[float, ...]
     bisections: int = 0
     bisected: tuple[tuple[int, float], ...] = ()
-
-    @property
-    def name(self) -> tuple[int, str, int]:
-        return self.size, self.kind, self.seed
 
     @property
     def tried(self) -> list[tuple[int, float]]:
@@ -100,7 +152,7 @@ class Search:
         done = len(self.accuracies)
         return self.counts[done : done + (1 if done and self.accuracies[-1] >= ENOUGH else 2)]
 
-    def after(self, accuracy: float) -> "Search":
+    def after(self, accuracy: float) -> "CountSearch":
         """The search once the first of its next counts has this accuracy."""
         if self._midpoint is not None:
             return replace(self, bisected=(*self.bisected, (self._midpoint, accuracy)))
@@ -124,59 +176,103 @@ class Search:
         return f"{low}-{high}" if low else f"<= {high}"
 
 
-Tried = Mapping[Cell, Mapping[int, float | None]]
-"""The accuracy by cell and seed; None for a run that was not done."""
-
-
-def searches(tried: Tried) -> Iterator[Search]:
-    """Every search, by kind, size and seed; runs that a search would not have asked for are ignored."""
-    groups: dict[tuple[str, int], list[Cell]] = defaultdict(list)
-    for cell in tried:
-        groups[cell.kind, cell.size].append(cell)
-    seeds = sorted({seed for accuracies in tried.values() for seed in accuracies})
-    for (kind, size), column in groups.items():
-        counts = tuple(cell.images for cell in column if not cell.bisection)
-        bisections = max(cell.bisection for cell in column)
-        for seed in seeds:
-            known = {cell.images: tried[cell].get(seed) for cell in column}
-            yield continued(Search(kind, size, seed, counts, (), bisections), known)
-
-
-def continued(search: Search, accuracies: Mapping[int, float | None]) -> Search:
-    """The search as far as the accuracies, by count, take it."""
-    while not search.finished and (accuracy := accuracies[search.next_counts[0]]) is not None:
+def continued(search: CountSearch, accuracies: Mapping[int, float | None]) -> CountSearch:
+    """The search as far as the accuracies, by count, take it; runs that it would not have asked for are ignored."""
+    while not search.finished and (accuracy := accuracies.get(search.next_counts[0])) is not None:
         search = search.after(accuracy)
     return search
 
 
-def needed(plan: Plan, store: Store) -> list[Spec]:
-    """The next runs: each search tries ascending counts until one is enough, and then counts in between."""
-    cache = RunCache(store)
+@dataclass(frozen=True)
+class Summary:
+    """A mean over seeds and its interval; depending on `sign` only a bound of the mean, or "?" if nothing is known."""
 
-    def accuracy(spec: Spec) -> float | None:
-        return next((float(run.error["accuracy"]) for run in cache.runs([spec])), None)
-
-    rows = _by_cell(plan)
-    specs = {(cell.kind, cell.size, spec.seed, cell.images): spec for cell, row in rows.items() for spec in row}
-    tried = {cell: {spec.seed: accuracy(spec) for spec in row} for cell, row in rows.items()}
-    return [
-        specs[search.kind, search.size, search.seed, images]
-        for search in searches(tried)
-        for images in search.next_counts
-    ]
+    sign: Literal["", ">=", "<=", "?"]
+    mean: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
 
 
-def search_name(key: Key, spec: Spec) -> str:
-    """What the runs of one search have in common."""
-    assert isinstance(key, Cell)
-    return f"threshold of {key.kind}, size {key.size}, seed {spec.seed}"
+def over_seeds(bounds: Sequence[Bounds]) -> Summary:
+    """The mean of the midpoints, from the t-interval of the lower bounds to that of the upper bounds.
+
+    The interval covers both what the counts tried leave open and the differences between seeds; of a single seed it is
+    the seed's own. Where a seed has no upper bound there is only the mean of the lower bounds, and vice versa.
+
+    >>> over_seeds([Bounds(3, 5)])
+    Summary(sign='', mean=4.0, low=3, high=5)
+    """
+    lows, highs = [bound.low for bound in bounds], [bound.high for bound in bounds]
+    open_below, open_above = -math.inf in lows, math.inf in highs
+    if not bounds or (open_above and open_below):
+        return Summary("?")
+    if open_above or open_below:
+        return Summary(">=" if open_above else "<=", float(np.mean(lows if open_above else highs)))
+    mean = float(np.mean([*lows, *highs]))
+    if len(bounds) == 1:
+        return Summary("", mean, lows[0], highs[0])
+    low, high = interval(lows)[1], interval(highs)[2]
+    return Summary("", mean, math.nan if low is None else low, math.nan if high is None else high)
 
 
-def searches_of(evidence: Evidence) -> tuple[Search, ...]:
-    """The searches as far as the evidence goes."""
-    rows = _by_cell(evidence)
-    return tuple(searches({cell: {run.spec.seed: run.error["accuracy"] for run in rows[cell]} for cell in rows}))
+def exponent(sizes: Sequence[int], thresholds: Sequence[Bounds]) -> Bounds:
+    """The power p of the least-squares line log threshold = p log size + c; bounds of thresholds give bounds of p.
+
+    >>> exponent([10, 20], [Bounds(7, 7), Bounds(56, 56)])
+    Bounds(low=3.0, high=3.0)
+    """
+    logs = np.log2(np.asarray(sizes, dtype=float))
+    centred = logs - logs.mean() if len(logs) else logs
+    if not centred.any():
+        return Bounds(-math.inf, math.inf)
+    low = high = 0.0
+    for weight, threshold in zip((centred / (centred**2).sum()).tolist(), thresholds, strict=True):
+        if weight:  # 0 times infinity would be NaN
+            ends = sorted((weight * log2(threshold).low, weight * log2(threshold).high))
+            low, high = low + ends[0], high + ends[1]
+    return Bounds(round(low, 12), round(high, 12))
 
 
-def _by_cell(rows: Mapping[Key, Sequence[T]]) -> dict[Cell, Sequence[T]]:
-    return {key: row for key, row in rows.items() if isinstance(key, Cell)}
+@dataclass(frozen=True)
+class Scaling:
+    """All searches, and the thresholds and exponents that follow from them."""
+
+    searches: tuple[CountSearch, ...]
+
+    @classmethod
+    def read(cls, numbers: Numbers) -> "Scaling":
+        """The searches of all kinds, sizes and seeds, as far as the runs in the rows take them."""
+        seeds = sorted({row["seed"] for row in numbers.rows})
+        accuracies: dict[tuple[str, int], dict[int, float | None]] = {}
+        for row in numbers.rows:
+            accuracies.setdefault((row["search"], row["seed"]), {})[row["images"]] = row["accuracy"]
+        return cls(
+            tuple(
+                continued(
+                    CountSearch(each["kind"], each["size"], seed, tuple(each["counts"]), (), each["bisections"]),
+                    accuracies.get((name, seed), {}),
+                )
+                for name, each in numbers.common["searches"].items()
+                for seed in seeds
+            )
+        )
+
+    def of(self, kind: str, size: int | None = None) -> list[CountSearch]:
+        """The searches of one kind, of every size or of this one."""
+        return [search for search in self.searches if search.kind == kind and size in (None, search.size)]
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({search.size for search in self.searches})
+
+    def threshold(self, kind: str, size: int) -> Summary:
+        """log2 of the threshold over seeds."""
+        return over_seeds([log2(search.bounds) for search in self.of(kind, size)])
+
+    def exponents(self, kind: str, up_to: float = math.inf) -> dict[int, Bounds]:
+        """The exponent of sizes up to one, for every seed; unbounded on both sides where a search has not finished."""
+        exponents: dict[int, Bounds] = {}
+        for seed in sorted({search.seed for search in self.of(kind)}):
+            own = [search for search in self.of(kind) if search.seed == seed and search.size <= up_to]
+            exponents[seed] = exponent([search.size for search in own], [search.bounds for search in own])
+        return exponents

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 
-from composcope.papers.forced_rendering.errors import EQUAL
-from composcope.papers.forced_rendering.gates import learned
-from composcope.papers.forced_rendering.similarity import plan
-from composcope.papers.forced_rendering.similarity.numbers import (
-    DARK,
-    OVERLAP,
+from composcope.papers.forced_rendering.base import EQUAL
+from composcope.papers.forced_rendering.similarity.drawing import DARK, OVERLAP, RAW
+from composcope.papers.forced_rendering.similarity.figures import (
     PEAK,
-    RAW,
+    SIZES,
     Peaks,
     block_share,
     blocks,
@@ -17,12 +14,15 @@ from composcope.papers.forced_rendering.similarity.numbers import (
     inner_correlation,
     inner_peaks,
     overlap_agreement,
+    short,
+    short_bump,
+    sums,
     true_agreement,
 )
 from composcope.runs.run import Run
-from composcope.study.claim import Claim, Effect, Excluded, Part, Value
-from composcope.study.effects import difference, of_runs
+from composcope.study.claim import Claim, Effect, Excluded, Part, Value, Values, difference, effect_of, of_runs
 from composcope.study.evidence import Evidence
+from composcope.study.plan import Key, of_preset
 
 HALF = "a correlation of 0.7 is half of the variance"
 EMPTY = Excluded(f"no held-out image shares a pixel above {DARK} with a seen one")
@@ -34,18 +34,20 @@ NO_CONTRAST = {
 }
 
 
-def inner_sum(evidence: Evidence) -> dict[int, Value]:
+@effect_of("bump")
+def inner_sum(evidence: Evidence) -> Values:
     """Correlation with the sum of parts in the inner part of the hole."""
-    inner = plan.sizes_of(evidence.preset).inner
-    return dict(of_runs("bump", lambda run: inner_correlation(run, inner))(evidence))
+    inner = of_preset(SIZES, evidence.preset).inner
+    return of_runs("bump", lambda run: inner_correlation(run, inner))(evidence)
 
 
-def bumps_inside(number: Callable[[Peaks], float]) -> Effect:
+def bumps_inside(key: Key, number: Callable[[Peaks], float]) -> Effect:
     """A number of the bumps in images of the inner part of the hole."""
 
-    def effect(evidence: Evidence) -> dict[int, Value]:
-        inner = plan.sizes_of(evidence.preset).inner
-        return dict(of_runs("bump", lambda run: number(inner_peaks(run, inner)))(evidence))
+    @effect_of(key)
+    def effect(evidence: Evidence) -> Values:
+        inner = of_preset(SIZES, evidence.preset).inner
+        return of_runs(key, lambda run: number(inner_peaks(run, inner)))(evidence)
 
     return effect
 
@@ -89,11 +91,12 @@ def overlap_above_product(run: Run) -> Value:
 def more_blocks(measure: Callable[[Run, str], float | None], kind: str) -> Effect:
     """A measure of the bump code's blocks minus that of the rate code's; a matrix without variance has none."""
 
-    def effect(evidence: Evidence) -> dict[int, Value]:
-        found = {code: {run.spec.seed: measure(run, kind) for run in evidence[code]} for code in ("bump", "rate")}
+    @effect_of("bump", "rate")
+    def effect(evidence: Evidence) -> Values:
+        shares = {code: {run.spec.seed: measure(run, kind) for run in evidence[code]} for code in ("bump", "rate")}
         values: dict[int, Value] = {}
-        for seed in sorted(found["bump"].keys() & found["rate"].keys()):
-            bump, rate = found["bump"][seed], found["rate"][seed]
+        for seed in sorted(shares["bump"].keys() & shares["rate"].keys()):
+            bump, rate = shares["bump"][seed], shares["rate"][seed]
             values[seed] = NO_CONTRAST[kind] if bump is None or rate is None else bump - rate
         return values
 
@@ -106,38 +109,42 @@ CLAIMS = (
         statement="On a held-out combination the decoder draws the sum of what it draws for x alone and for y alone.",
         source="Sec. 3.3, Fig. 1d",
         figures=("1d",),
-        plan=plan.sums,
+        plan=sums,
         primary=(
             Part(
                 "correlation of held-out images with that sum, in the inner part of the hole",
-                learned(inner_sum, "bump"),
+                inner_sum,
                 ">",
                 0.7,
                 HALF + "; in the inner part, from which the authors take the points they show",
+                learned=True,
             ),
         ),
         secondary=(
-            Part("the same in the whole hole", learned(of_runs("bump", sum_correlation), "bump"), ">", 0.7, HALF),
+            Part("the same in the whole hole", of_runs("bump", sum_correlation), ">", 0.7, HALF, learned=True),
             Part(
                 "correlation in the whole hole minus the one with sums of shuffled positions",
-                learned(of_runs("bump", sum_above_control), "bump"),
+                of_runs("bump", sum_above_control),
                 ">",
                 0.25,
                 "any two sums have something in common; a quarter of the scale must come from the right position",
+                learned=True,
             ),
             Part(
                 "share of images in the inner part with at least two bumps",
-                learned(bumps_inside(lambda peaks: peaks.several), "bump"),
+                bumps_inside("bump", lambda peaks: peaks.several),
                 ">",
                 0.5,
                 "most of them; a bump is a local maximum of at least half of the image's",
+                learned=True,
             ),
             Part(
                 "share of these bumps within 1 pixel of the true x or y, minus that of all pixels",
-                learned(bumps_inside(lambda peaks: peaks.aligned - peaks.chance), "bump"),
+                bumps_inside("bump", lambda peaks: peaks.aligned - peaks.chance),
                 ">",
                 0.25,
                 "a quarter of the scale more than bumps at random places",
+                learned=True,
             ),
         ),
         note="It depends on polarity and on the length of training: with bright bumps on black the hole goes blank "
@@ -153,38 +160,42 @@ CLAIMS = (
         "binary factorized kernel.",
         source="Sec. 3.3, Fig. 1e",
         figures=("1e",),
-        plan=plan.short_bump,
+        plan=short_bump,
         primary=(
             Part(
                 "correlation of the images' cosines with the binary kernel smoothed by the bump's width",
-                learned(of_runs("bump", smoothed_agreement), "bump"),
+                of_runs("bump", smoothed_agreement),
                 ">",
                 0.5,
                 "a strong correlation; the paper shows two matrices that look alike and gives no number. The width is "
                 "the task's own, so nothing is fitted",
+                learned=True,
             ),
             Part(
                 "that correlation minus the one with the smoothed product kernel",
-                learned(of_runs("bump", smoothed_above_product), "bump"),
+                of_runs("bump", smoothed_above_product),
                 ">",
                 0.0,
                 "a shared x or y must explain more than a shared x and y, which is what a composing decoder has",
+                learned=True,
             ),
         ),
         secondary=(
             Part(
                 "correlation with the exact binary kernel, minus that of true images",
-                learned(of_runs("bump", binary_above_truth), "bump"),
+                of_runs("bump", binary_above_truth),
                 ">",
                 0.0,
                 "true images are what a composing decoder would draw, and they agree with the kernel a little already",
+                learned=True,
             ),
             Part(
                 f"overlap above {DARK}: correlation with the smoothed binary kernel minus that with the product kernel",
-                learned(of_runs("bump", overlap_above_product), "bump"),
+                of_runs("bump", overlap_above_product),
                 ">",
                 0.0,
                 "the same comparison with the overlap that the authors' code counts",
+                learned=True,
             ),
         ),
         note=f"The authors count pixels that are dark in both images (foregrounds above {DARK}), of which most "
@@ -199,7 +210,7 @@ CLAIMS = (
         statement="Similarity matrices of a bump code's decoder are more block-like than those of a rate code's.",
         source="App. E.1, Fig. 8",
         figures=("8",),
-        plan=plan.short,
+        plan=short,
         primary=tuple(
             Part(
                 f"share of a matrix's variance that its blocks explain, the bump code's minus the rate code's, {kind}",

@@ -8,9 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from composcope.papers.forced_rendering.drawing_plane import draw_dots
-from composcope.papers.forced_rendering.similarity.numbers import DARK, OVERLAP, RAW, HeldoutSimilarity, Matrices, Sums
+from composcope.papers.forced_rendering.drawing import draw_dots
 from composcope.study.drawing import COLOURS, MARK, PAGE, figure, show_image
+from composcope.study.numbers import Numbers
+
+DARK = 0.7
+OVERLAP = f"overlap above {DARK}"
+RAW = "cosine of raw images"
 
 SCORES = {
     "sum of parts, inner": ("with their sum, inner part", COLOURS[0]),
@@ -20,72 +24,72 @@ SCORES = {
 }
 
 
-def draw_sums(numbers: Sums) -> Figure:
+def draw_sums(numbers: Numbers) -> Figure:
     """Left: held-out images beside the sum of their parts. Right: the correlation for every code, and its control."""
-    drawn = figure(PAGE, 2.9)
-    blocks: Any = drawn.subfigures(1, 2, width_ratios=[1.9, 1])
+    page = figure(PAGE, 2.9)
+    blocks: Any = page.subfigures(1, 2, width_ratios=[1.9, 1])
     left, right = blocks
     _draw_parts(left, numbers)
     _draw_scores(right.subplots(), numbers)
-    return drawn
+    return page
 
 
-def _draw_parts(block: Any, numbers: Sums) -> None:
+def _draw_parts(block: Any, numbers: Numbers) -> None:
     """A row per point: the truth, the decoder's image, its images for x alone and y alone, and their sum."""
+    shown = numbers.first["bump"]
     stacks = {
-        "truth": numbers.truth,
-        "decoder\nD(x, y)": numbers.drawn,
-        "x alone\nD(x, mean y)": numbers.x_part,
-        "y alone\nD(mean x, y)": numbers.y_part,
-        "their sum": numbers.total,
+        "truth": shown["truth"],
+        "decoder\nD(x, y)": shown["images"],
+        "x alone\nD(x, mean y)": shown["x part"],
+        "y alone\nD(mean x, y)": shown["y part"],
+        "their sum": shown["x part"] + shown["y part"],
     }
     top = max(stack.max().item() for name, stack in stacks.items() if name != "truth")
-    grid = block.subplots(len(numbers.points), len(stacks), squeeze=False)
+    grid = block.subplots(len(shown["points"]), len(stacks), squeeze=False)
     for column, (title, stack) in enumerate(stacks.items()):
-        for row, point in enumerate(numbers.points):
+        for row, point in enumerate(shown["points"]):
             axes = grid[row, column]
             show_image(axes, -stack[row], -1.0 if title == "truth" else -top, 0.0)
             axes.plot(point[0], point[1], "+", color=MARK, markersize=6, markeredgewidth=0.8)
         grid[0, column].set_title(title)
-    for row, (point, score) in enumerate(zip(numbers.points, numbers.correlations.tolist(), strict=True)):
+    for row, (point, score) in enumerate(zip(shown["points"], shown["correlations"].tolist(), strict=True)):
         grid[row, 0].set_ylabel(f"x = {point[0]:g}\ny = {point[1]:g}", rotation=0, ha="right", va="center")
         grid[row, -1].set_xlabel(f"correlation {score:.2f}", labelpad=2, fontsize=7)
-    scale = f"{numbers.code} code, inner part of the hole (black is {top:.2f}, in the truth 1)"
+    scale = f"bump code, inner part of the hole (black is {top:.2f}, in the truth 1)"
     block.suptitle(scale, x=0.01, ha="left", fontsize=8)
 
 
-def _draw_scores(axes: Any, numbers: Sums) -> None:
+def _draw_scores(axes: Any, numbers: Numbers) -> None:
     """One group per code: correlation with the sum, with sums of shuffled positions, and with the truth."""
-    codes = list(dict.fromkeys(row["code"] for row in numbers.scores))
     lowest = 0.0
-    for at, code in enumerate(codes):
+    for at, code in enumerate(numbers.kinds):
         for index, (key, (_, colour)) in enumerate(SCORES.items()):
-            values = [row[key] for row in numbers.scores if row["code"] == code]
-            known = [float(value) for value in values if isinstance(value, float)]
-            draw_dots(axes, at + 0.21 * (index - 1.5), known, colour, 0.08)
-            lowest = min([lowest, *known])
-    axes.set_xticks(range(len(codes)), codes, rotation=20)
-    axes.set(ylabel="correlation of held-out images", ylim=(lowest - 0.05, 1.02), xlim=(-0.5, len(codes) - 0.5))
+            values = [value for value in numbers.column(key, code) if isinstance(value, float)]
+            draw_dots(axes, at + 0.21 * (index - 1.5), values, colour, 0.08)
+            lowest = min([lowest, *values])
+    axes.set_xticks(range(len(numbers.kinds)), numbers.kinds, rotation=20)
+    axes.set(ylabel="correlation of held-out images", ylim=(lowest - 0.05, 1.02), xlim=(-0.5, len(numbers.kinds) - 0.5))
     handles = [
         matplotlib.lines.Line2D([], [], color=colour, linewidth=2, label=label) for label, colour in SCORES.values()
     ]
     axes.figure.legend(handles=handles, loc="outside upper center", frameon=False, fontsize=7)
 
 
-def draw_heldout_similarity(numbers: HeldoutSimilarity) -> Figure:
+def draw_heldout_similarity(numbers: Numbers) -> Figure:
     """Above, the kernels; below, the similarity of the decoder's images: held-out rows, seen columns."""
-    drawn = figure(PAGE, 3.6)
-    grid = drawn.subplots(2, 3)
+    (shown,) = numbers.first.values()
+    page = figure(PAGE, 3.6)
+    grid = page.subplots(2, 3)
     titles = {
         "binary": "binary kernel: same x or same y",
         "binary smoothed": "the same, smoothed to bump width",
         "product smoothed": "product kernel: x and y near",
     }
-    for axes, (name, kernel) in zip(grid[0], numbers.kernels.items(), strict=True):
+    for axes, (name, kernel) in zip(grid[0], shown["kernels"].items(), strict=True):
         picture = _draw_slice(axes, kernel, 1.0)
         axes.set_title(titles[name])
-    drawn.colorbar(picture, ax=grid[0], label="kernel", pad=0.01)
-    for axes, (name, similarity) in zip(grid[1], numbers.similarities.items(), strict=True):
+    page.colorbar(picture, ax=grid[0], label="kernel", pad=0.01)
+    for axes, (name, similarity) in zip(grid[1], shown["similarities"].items(), strict=True):
         # Without the largest values, which would leave the rest of the matrix black.
         top = float(np.quantile(similarity.numpy(), 0.995)) or similarity.max().item() or 1.0
         picture = _draw_slice(axes, similarity, top)
@@ -93,12 +97,12 @@ def draw_heldout_similarity(numbers: HeldoutSimilarity) -> Figure:
         if not similarity.any():
             _say_empty(axes)
             continue
-        bar = drawn.colorbar(picture, ax=axes, pad=0.02)
+        bar = page.colorbar(picture, ax=axes, pad=0.02)
         bar.ax.tick_params(labelsize=6)
-        binary, smoothed, product = (numbers.agreement[name, kernel] for kernel in numbers.kernels)
+        binary, smoothed, product = shown["agreement"][name]
         scores = f"correlation: binary {binary:.2f},\nsmoothed {smoothed:.2f}, product {product:.2f}"
         axes.set_xlabel(f"seen images (by x, then y)\n{scores}", linespacing=1.3)
-    return drawn
+    return page
 
 
 def _draw_slice(axes: Any, part: Tensor, top: float) -> Any:
@@ -106,32 +110,32 @@ def _draw_slice(axes: Any, part: Tensor, top: float) -> Any:
     return axes.imshow(part.numpy(), cmap="cividis", vmin=0, vmax=top, aspect="auto")
 
 
-def draw_matrices(numbers: Matrices) -> Figure:
+def draw_matrices(numbers: Numbers) -> Figure:
     """A row per code: cosines, distance and overlap of all images, seen ones first."""
-    drawn = figure(PAGE, 1.9 * len(numbers.grams))
+    page = figure(PAGE, 1.9 * len(numbers.first))
     titles = {RAW: RAW, "cosine": "cosine of foregrounds", "l2": "L2 distance", OVERLAP: OVERLAP}
-    grid = drawn.subplots(len(numbers.grams), len(titles), squeeze=False)
+    grid = page.subplots(len(numbers.first), len(titles), squeeze=False)
     for axes, title in zip(grid[0], titles.values(), strict=True):
         axes.set_title(title, fontsize=7.5)
-    for row, (code, grams) in zip(grid, numbers.grams.items(), strict=True):
+    for row, (code, grams) in zip(grid, numbers.first.items(), strict=True):
         row[0].set_ylabel(f"{code} code", fontweight="bold")
         for axes, (kind, gram) in zip(row, grams.items(), strict=True):
-            tops = [other[kind].max().item() for other in numbers.grams.values()]
+            tops = [other[kind].max().item() for other in numbers.first.values()]
             top = 1.0 if "cosine" in kind else max(tops) or 1.0
             # Those of dark images are all near 1.
-            bottom = min(other[kind].min().item() for other in numbers.grams.values()) if kind == RAW else 0.0
+            bottom = min(other[kind].min().item() for other in numbers.first.values()) if kind == RAW else 0.0
             shades = "cividis_r" if kind == "l2" else "cividis"  # bright is alike, in distances too
             picture = axes.imshow(gram.numpy(), cmap=shades, vmin=bottom, vmax=top, aspect="auto")
-            shares = [row.get(f"variance explained by blocks, {kind}") for row in numbers.scores if row["code"] == code]
-            _mark_blocks(axes, numbers.seen, len(gram))
+            share = numbers.of(code)[0][f"variance explained by blocks, {kind}"]
+            _mark_blocks(axes, numbers.common["seen"], len(gram))
             if not gram.any():
-                middle = numbers.seen / len(gram) / 2
+                middle = numbers.common["seen"] / len(gram) / 2
                 _say_empty(axes, (middle, 1 - middle))  # inside the block of seen images, beside its outline
                 continue
-            drawn.colorbar(picture, ax=axes, pad=0.02).ax.tick_params(labelsize=6)
-            if isinstance(shares[0], float):  # of the seed that is shown; numbers of older versions have none
-                axes.set_xlabel(f"blocks explain {shares[0]:.0%}", fontsize=7)
-    return drawn
+            page.colorbar(picture, ax=axes, pad=0.02).ax.tick_params(labelsize=6)
+            if share is not None:
+                axes.set_xlabel(f"blocks explain {share:.0%}", fontsize=7)
+    return page
 
 
 def _say_empty(axes: Any, at: tuple[float, float] = (0.5, 0.5)) -> None:

@@ -1,53 +1,28 @@
 """Claims 14, 22 and 23: what stripes do to single units."""
 
-from collections.abc import Callable
-
-from composcope.diagnosis.layers import LayerDiagnosis
-from composcope.papers.forced_rendering.errors import EQUAL
-from composcope.papers.forced_rendering.gates import learned
-from composcope.papers.forced_rendering.stripes import plan
-from composcope.papers.forced_rendering.stripes.first_layer import channel_bands, single_factor_share
-from composcope.papers.forced_rendering.stripes.plan import bumps_alone, few_bumps, most_bumps, stripes_alone
-from composcope.papers.forced_rendering.stripes.trends import UPWARD, beyond_untrained, over_bumps, over_layers
-from composcope.papers.forced_rendering.stripes.tuning import (
-    additive_share,
-    bump_likeness,
-    early,
-    late,
-    sample_bump,
-    sample_stripe,
-    stripe_likeness,
+from composcope.papers.forced_rendering.base import EQUAL
+from composcope.papers.forced_rendering.stripes.claims import UPWARD, over_bumps
+from composcope.papers.forced_rendering.stripes.figures import (
+    bumps_alone,
+    few_and_without,
+    few_bumps,
+    increasing_bumps,
+    most_bumps,
+    stripes_alone,
+)
+from composcope.papers.forced_rendering.stripes.units import (
+    ADDITIVE,
+    BUMP,
+    SAMPLE_BUMP,
+    SAMPLE_STRIPE,
+    STRIPE,
+    channel_bands,
+    single_factor_share,
 )
 from composcope.runs.run import Run
-from composcope.study.claim import Claim, Part
-from composcope.study.effects import Number, difference, of_runs
-
-
-def sample_contrast(layer: LayerDiagnosis) -> float:
-    """Bump-likeness minus stripe-likeness of the sample units, those at the middle of the maps."""
-    return sample_bump(layer) - sample_stripe(layer)
-
-
-def contrast(layer: LayerDiagnosis) -> float:
-    """The same of all units."""
-    return bump_likeness(layer) - stripe_likeness(layer)
-
-
-def first(measure: Callable[[LayerDiagnosis], float]) -> Number:
-    return lambda run: measure(early(run))
-
-
-def last_hidden(measure: Callable[[LayerDiagnosis], float]) -> Number:
-    return lambda run: measure(late(run))
-
-
-def of_image(measure: Callable[[LayerDiagnosis], float]) -> Number:
-    return lambda run: measure(run.diagnosis.layers["image"])
-
-
-def additive_loss(run: Run) -> float:
-    """Additive share of the first layer minus that of the last hidden layer."""
-    return additive_share(early(run)) - additive_share(late(run))
+from composcope.study.claim import Claim, Part, difference, of_runs
+from composcope.study.layers import fall, hidden, slope
+from composcope.study.plan import only
 
 
 def stripes_gained(run: Run) -> float:
@@ -69,65 +44,73 @@ CLAIMS = (
         "units respond more in bumps.",
         source="Sec. 4.2, Fig. 4f; App. E.4, Fig. 15",
         figures=("4f", "15"),
-        plan=plan.with_few,
+        plan=only(increasing_bumps, few_bumps),
         primary=(
             Part(
                 "stripe-likeness minus bump-likeness of sample units of the first layer",
-                learned(of_runs(few_bumps, first(lambda layer: -sample_contrast(layer))), few_bumps),
+                of_runs(few_bumps, (SAMPLE_STRIPE - SAMPLE_BUMP).at("first hidden")),
                 ">",
                 0.0,
                 "at 0 they are as stripe-like as bump-like",
+                learned=True,
             ),
             Part(
                 "additive share of a layer, slope per hidden layer",
-                learned(of_runs(few_bumps, over_layers(additive_share)), few_bumps),
+                of_runs(few_bumps, ADDITIVE.of_curve(hidden(slope))),
                 "<",
                 0.0,
                 UPWARD + "; App. E.4 says that units go from additive to multiplicative",
+                learned=True,
             ),
             Part(
                 "bump-likeness of sample units, slope per hidden layer, after minus before training",
-                learned(of_runs(few_bumps, beyond_untrained(sample_bump)), few_bumps),
+                of_runs(few_bumps, SAMPLE_BUMP.beyond_untrained(hidden(slope))),
                 ">",
                 0.0,
                 "later layers of an untrained network are more bump-like already",
+                learned=True,
             ),
         ),
         secondary=(
             Part(
                 "bump-likeness minus stripe-likeness of sample units, slope per hidden layer",
-                learned(of_runs(few_bumps, over_layers(sample_contrast)), few_bumps),
+                of_runs(few_bumps, (SAMPLE_BUMP - SAMPLE_STRIPE).of_curve(hidden(slope))),
                 ">",
                 0.0,
                 UPWARD,
+                learned=True,
             ),
             Part(
                 "stripe-likeness minus bump-likeness of all units of the first layer",
-                learned(of_runs(few_bumps, first(lambda layer: -contrast(layer))), few_bumps),
+                of_runs(few_bumps, (STRIPE - BUMP).at("first hidden")),
                 ">",
                 0.0,
                 "at 0 they are as stripe-like as bump-like",
+                learned=True,
             ),
             Part(
                 "bump-likeness minus stripe-likeness of all units, slope per hidden layer",
-                learned(of_runs(few_bumps, over_layers(contrast)), few_bumps),
+                of_runs(few_bumps, (BUMP - STRIPE).of_curve(hidden(slope))),
                 ">",
                 0.0,
                 UPWARD,
+                learned=True,
             ),
             Part(
                 "bump-likeness minus stripe-likeness of sample units of the last hidden layer",
-                learned(of_runs(few_bumps, last_hidden(sample_contrast)), few_bumps),
+                of_runs(few_bumps, (SAMPLE_BUMP - SAMPLE_STRIPE).at("last hidden")),
                 ">",
                 0.0,
                 "at 0 they are as bump-like as stripe-like",
+                learned=True,
             ),
             Part(
                 "additive share of the first layer minus that of the last hidden layer",
-                learned(of_runs(few_bumps, additive_loss), few_bumps),
+                of_runs(few_bumps, ADDITIVE.of_curve(hidden(fall))),
                 ">",
                 0.0,
                 EQUAL + "; a stripe or a cross is additive, a bump is not",
+                learned=True,
             ),
         ),
         note="The paper shows units without saying how they were chosen. Sample units here are those at the middle of "
@@ -143,51 +126,57 @@ CLAIMS = (
         "penalized low-rank embeddings.",
         source="Sec. 4.2, Fig. 4e",
         figures=("4e",),
-        plan=plan.few_and_without,
+        plan=few_and_without,
         primary=(
             Part(
                 "share of a first-layer unit's variance over (x, y) that one factor explains, with stripes",
-                learned(of_runs(few_bumps, single_factor_share), few_bumps),
+                of_runs(few_bumps, single_factor_share),
                 ">",
                 0.5,
                 "an even cross of two stripes has a half, a stripe 1",
+                learned=True,
             ),
             Part(
                 "that share, after minus before training with stripes",
-                learned(of_runs(few_bumps, stripes_gained), few_bumps),
+                of_runs(few_bumps, stripes_gained),
                 ">",
                 0.0,
                 "units of an untrained network have a little more than a half already",
+                learned=True,
             ),
             Part(
                 "share of the variance of first-layer maps along the own axis, with stripes",
-                learned(of_runs(few_bumps, channel_bands), few_bumps),
+                of_runs(few_bumps, channel_bands),
                 ">",
                 0.5,
                 "more than half of it lies along the own axis, as is required of the embeddings",
+                learned=True,
             ),
         ),
         secondary=(
             Part(
                 "that share, with stripes minus bumps alone",
-                learned(difference(few_bumps, bumps_alone, single_factor_share), few_bumps, bumps_alone),
+                difference(few_bumps, bumps_alone, single_factor_share),
                 ">",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
             Part(
                 "share along the own axis, with stripes minus bumps alone",
-                learned(difference(few_bumps, bumps_alone, channel_bands), few_bumps, bumps_alone),
+                difference(few_bumps, bumps_alone, channel_bands),
                 ">",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
             Part(
                 "share along the own axis, after minus before training with stripes",
-                learned(of_runs(few_bumps, bands_gained), few_bumps),
+                of_runs(few_bumps, bands_gained),
                 ">",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
         ),
         note="Means over all units that respond. The maps of the secondary parts are each channel's for one value of x "
@@ -201,37 +190,41 @@ CLAIMS = (
         statement="The more bumps are added to the stripes, the more sharply units are tuned.",
         source="App. E.4, Fig. 15",
         figures=("15",),
-        plan=plan.increasing_bumps,
+        plan=increasing_bumps,
         primary=(
             Part(
                 "bump-likeness of sample units of the last hidden layer, slope per step in the number of bumps",
-                learned(over_bumps(last_hidden(sample_bump)), plan.increasing_bumps),
+                over_bumps(SAMPLE_BUMP.at("last hidden")),
                 ">",
                 0.0,
                 UPWARD,
+                learned=True,
             ),
         ),
         secondary=(
             Part(
                 "bump-likeness of all units of the last hidden layer, slope per step in the number of bumps",
-                learned(over_bumps(last_hidden(bump_likeness)), plan.increasing_bumps),
+                over_bumps(BUMP.at("last hidden")),
                 ">",
                 0.0,
                 UPWARD,
+                learned=True,
             ),
             Part(
                 "bump-likeness of sample units of the last hidden layer, most bumps minus none",
-                learned(difference(most_bumps, stripes_alone, last_hidden(sample_bump)), stripes_alone, most_bumps),
+                difference(most_bumps, stripes_alone, SAMPLE_BUMP.at("last hidden")),
                 ">",
                 0.0,
                 EQUAL,
+                learned=True,
             ),
             Part(
                 "bump-likeness of the image's pixels, slope per step in the number of bumps",
-                learned(over_bumps(of_image(bump_likeness)), plan.increasing_bumps),
+                over_bumps(BUMP.at("image")),
                 ">",
                 0.0,
                 UPWARD,
+                learned=True,
             ),
         ),
         note="Steps: from each number of bumps to the next. Pixels of the image must become sharper when bumps replace "

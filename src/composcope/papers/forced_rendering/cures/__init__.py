@@ -1,8 +1,0 @@
-"""The overview figure "cures": what composes where bumps alone do not. No claim rests on it."""
-
-from composcope.papers.forced_rendering.cures.panels import PANELS
-from composcope.study.claim import Claim
-
-CLAIMS: tuple[Claim, ...] = ()
-
-__all__ = ["CLAIMS", "PANELS"]
