@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import torch
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn.functional import affine_grid, avg_pool2d, grid_sample
 
@@ -93,21 +94,33 @@ def trained(task: cs.Examples, holdout: cs.Holdout, steps: int) -> Generator:
 
 
 BEFORE = cs.Orthotope([{"digit": [1, 4], "x": 8}])
-# Two digits in two of the five tints are shown at that place, too. The others remain to be composed.
-AFTER = cs.Orthotope([{"digit": [1, 4], "x": 8, "tint": ["red", "green", "white"]}])
+# Both digits are shown at that place in three of the five tints. The other two remain to be composed.
+AFTER = cs.Orthotope([{"digit": [1, 4], "x": 8, "tint": ["red", "green"]}])
 
 
-def main(folder: Path, steps: int) -> None:
+def picture(rows: list[Tensor], file: Path) -> None:
+    """One row of images below the other, enlarged."""
+    lines = [torch.cat([nn.functional.pad(image, (1, 1, 1, 1), value=1.0) for image in row], 2) for row in rows]
+    pixels = (255 * torch.cat(lines, 1).clamp(0, 1)).byte().permute(1, 2, 0).numpy()
+    Image.fromarray(pixels).resize((4 * pixels.shape[1], 4 * pixels.shape[0]), Image.Resampling.NEAREST).save(file)
+
+
+def main(folder: Path, steps: int = 4000) -> None:
     task = examples()
-    diagnoses = {}
+    shown = task.latents[AFTER.contains(task.latents, task.factors)][::5]  # held out before and after
+    real = task.images[AFTER.contains(task.latents, task.factors)][::5]
+    rows, diagnoses = [real], {}
     for name, holdout in (("before", BEFORE), ("after", AFTER)):
         begin = time.monotonic()
         generator = trained(task, holdout, steps)
-        print(f"{name}: trained for {time.monotonic() - begin:.0f} s")
+        print(f"{name}: trained for {time.monotonic() - begin:.0f} s", flush=True)
         diagnoses[name] = cs.diagnose(generator, task, holdout, cs.OneHot(), n_samples=32)
-        print(diagnoses[name].summary())
+        print(diagnoses[name].summary(), flush=True)
         diagnoses[name].write_page(folder / f"{name}.html", f"Digits at places, {name}")
+        with torch.no_grad():
+            rows.append(generator(cs.OneHot().encode(shown, task.factors)))
+    picture(rows, folder / "generators.png")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."), int(sys.argv[2]) if len(sys.argv) > 2 else 4000)
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))

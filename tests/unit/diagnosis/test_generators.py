@@ -25,7 +25,7 @@ def task():
 def readers(task):
     """Trained once, and for fewer steps than usual."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(networks, "MAX_STEPS", 600)
+        monkeypatch.setattr(networks, "MAX_STEPS", 260)
         return cs.train_readers(task, worlds.holdout)
 
 
@@ -45,7 +45,7 @@ def without_heldout():
 
 def diagnosed(task, readers, generator, **options):
     return cs.diagnose(
-        generator, task, worlds.holdout, worlds.conditions, reader=readers, **{"n_samples": 12, **options}
+        generator, task, worlds.holdout, worlds.conditions, reader=readers, **{"n_samples": 8, **options}
     )
 
 
