@@ -337,12 +337,12 @@ def test_failed_run_ends_with_one(composcope, tiny_toml, folder):
     assert "diverged" in shown.out
 
 
-def test_withholding_a_whole_factor_value_is_a_warning(composcope, tiny_toml, folder):
+def test_holding_out_a_whole_factor_value_is_a_warning(composcope, tiny_toml, folder):
     result = composcope("run", tiny_toml, "--store", folder, "--set", "holdout={kind='cross', lo=3, hi=4}")
     assert result.code == 0
     assert result.err == (
         "warning: holdout: extrapolation, not composition: values never seen in training: x = 3, 4; y = 3, 4;"
-        " to test composition, withhold combinations only (square, corner, box)\n"
+        " to test composition, hold out combinations only (square, corner, box)\n"
     )
     (run_id,) = cs.Store(folder).run_ids()
     assert "extrapolation, not composition" in composcope("show", run_id, "--store", folder).out

@@ -32,7 +32,7 @@ BAD_FIELDS = {
     "lo above hi": ("holdout.lo=6", "holdout", "lo = 6 is above hi = 5"),
     "hi outside the grid": ("holdout.hi=40", "holdout", "hi = 40", "0 to 7"),
     "lo outside the grid": ("holdout.lo=-1", "holdout", "lo = -1", "0 to 7"),
-    "everything withheld": ("holdout={kind='square', lo=0, hi=7}", "holdout", "hi=7", "holds out all 64"),
+    "everything held out": ("holdout={kind='square', lo=0, hi=7}", "holdout", "hi=7", "holds out all 64"),
     "unknown factor": ("holdout={kind='interval', factor='z', lo=0, hi=2}", "holdout", "'z'", "the factors are x, y"),
     "union of nothing": ("holdout={kind='union', of=[]}", "holdout.of", "at least 1 item"),
     "empty box": ("holdout={kind='box', bounds={}}", "holdout", "bounds", "at least one factor"),

@@ -50,7 +50,7 @@ class GroupedCommands(TyperGroup):
 
 app = typer.Typer(
     cls=GroupedCommands,
-    help="Does this generative decoder compose? Train, withhold, measure, explain.",
+    help="Does this generative decoder compose? Hold out, train, measure, explain.",
     epilog="Exit codes: 0 success, 1 a run failed, 2 wrong usage, 130 interrupted.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

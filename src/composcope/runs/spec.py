@@ -54,7 +54,7 @@ def _training(value: Any) -> Any:
 
 
 class NotComposition(UserWarning):
-    """The holdout withholds whole factor values, so the run tests extrapolation."""
+    """The holdout holds out whole factor values, so the run tests extrapolation."""
 
 
 class LeakedImages(UserWarning):
@@ -241,10 +241,10 @@ def warn_unless_composition(spec: Spec) -> None:
     """Warn if the run does not test composition: it extrapolates, or it is trained on what is held out."""
     certificate = spec.certificate
     if certificate.leaks:
-        advice = "withhold other combinations, or draw absent factors in another way"
+        advice = "hold out other combinations, or draw absent factors in another way"
         warnings.warn(f"sampling: {certificate.leaks}; {advice}", LeakedImages, stacklevel=2)
     if certificate.missing or not (certificate.disjoint and certificate.covers):
-        advice = "to test composition, withhold combinations only (square, corner, box)"
+        advice = "to test composition, hold out combinations only (square, corner, box)"
         warnings.warn(f"holdout: {replace(certificate, leaks=None)}; {advice}", NotComposition, stacklevel=2)
 
 

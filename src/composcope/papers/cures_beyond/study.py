@@ -37,7 +37,7 @@ STUDY = Study(
     headline=Headline(
         question="Which cures carry beyond a bump with two coordinates?",
         lead="Decoders get the factors of an image separately: position, brightness, shape, size, digit, angle. Some "
-        "combinations are withheld. Each treatment gets the same number of training steps.",
+        "combinations are held out. Each treatment gets the same number of training steps.",
         classes=(
             RunClass("untreated", _untreated, "untreated"),
             RunClass("shown factors alone", _shows_factors_alone, "treated"),

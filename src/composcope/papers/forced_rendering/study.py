@@ -61,8 +61,8 @@ def _plain(spec: Mapping[str, Any]) -> bool:
 
 HEADLINE = Headline(
     question="Does a decoder that is given the factors compose them?",
-    lead="A decoder gets the factors of an image separately, for example x and y. Some combinations are withheld from "
-    "training, although every value of every factor is seen. Does the decoder draw the withheld images?",
+    lead="A decoder gets the factors of an image separately, for example x and y. Some combinations are held out from "
+    "training, although every value of every factor is seen. Does the decoder draw the held-out images?",
     classes=(
         RunClass("trained on seen combinations only", _plain, "untreated"),
         RunClass(

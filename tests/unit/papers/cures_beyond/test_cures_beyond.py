@@ -35,8 +35,8 @@ def test_every_treatment_gets_the_same_budget_and_every_world_its_control(preset
     assert {cell.treatment for cell in cells} >= {treatment.name for treatment in TREATMENTS if not treatment.worlds}
 
 
-def test_withheld_images_are_never_training_images():
-    """An absent factor drawn as a maximum may be a withheld image; then the treatment would be shown the answer."""
+def test_held_out_images_are_never_training_images():
+    """An absent factor drawn as a maximum may be a held-out image; then the treatment would be shown the answer."""
     leaking = {cell.label for cell, specs in figures.every_cell(QUICK).items() if not specs[0].certificate.composition}
     assert not leaking
 
