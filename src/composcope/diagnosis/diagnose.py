@@ -109,6 +109,8 @@ def diagnose(
     ['code', 'hidden1', 'image']
     """
     if isinstance(task, Examples):
+        if draws != 1:
+            raise BadInput(f"draws = {draws}: of Examples n_samples says how many images of a combination are drawn")
         return diagnose_generator(
             module,
             task,

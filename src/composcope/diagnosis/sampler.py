@@ -1,5 +1,6 @@
 """A generator under study: conditions made by an encoding, images drawn a few at a time, none of them twice."""
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,12 +32,12 @@ class Sampler:
     ) -> None:
         if isinstance(generator, type) or not callable(generator):
             raise BadInput(f"a torch.nn.Module or a function is needed; got {generator!r:.60}")
-        self.generator, self.task, self.encoding = generator, task, encoding
         self.inputs, self.pick = inputs, pick
-        owner = generator if isinstance(generator, nn.Module) else getattr(generator, "__self__", None)
-        self.module = owner if isinstance(owner, nn.Module) else nn.Module()
         if device is not None and isinstance(generator, nn.Module):
-            self.module.to(device)
+            generator = copy.deepcopy(generator).to(device)
+        owner = generator if isinstance(generator, nn.Module) else getattr(generator, "__self__", None)
+        self.generator, self.task, self.encoding = generator, task, encoding
+        self.module = owner if isinstance(owner, nn.Module) else nn.Module()
         self.device, _ = home(self.module, device)
 
     def draw(self, latents: Latents, seed: int) -> Images:
