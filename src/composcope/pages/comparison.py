@@ -42,9 +42,10 @@ class Comparison:
             "comparison.html",
             title=title,
             scope=scope(first),
-            certificate=first.certificate,
+            certificate=first.certificate[:1].upper() + first.certificate[1:],
             factors=first.factors,
             rows=rows,
+            legend={one["colour"]: one["drawn"] for row in rows for one in row["shares"]},
             version=__version__,
         )
         return write_page(text, Path(path))
