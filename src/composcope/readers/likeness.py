@@ -144,10 +144,7 @@ def train_likeness(
 
 
 def blanks(images: Images, rng: torch.Generator) -> Images:
-    """As many images of nothing: a real image's border colour, its mean, any one value, or the median of five images.
-
-    In the median of images whose objects are in different places only their backgrounds are left.
-    """
+    """As many images of nothing: a real image's border colour, its mean, or any one value, everywhere."""
     count, channels = images.shape[:2]
     border = torch.cat([images[:, :, [0, -1]].flatten(2), images[:, :, :, [0, -1]].flatten(2)], 2).median(2).values
     colour = torch.stack(
@@ -158,9 +155,8 @@ def blanks(images: Images, rng: torch.Generator) -> Images:
             torch.rand(count, channels, generator=rng),
         ]
     )
-    median = images[torch.randint(count, (5, count), generator=rng)].median(0).values
-    kinds = torch.cat([colour[..., None, None].expand(4, *images.shape), median[None], median[None]])
-    return kinds[torch.randint(len(kinds), (count,), generator=rng), torch.arange(count)]
+    chosen = torch.randint(4, (count,), generator=rng)
+    return colour[chosen, torch.arange(count)][:, :, None, None].expand(images.shape).clone()
 
 
 def noise(images: Images, rng: torch.Generator) -> Images:
