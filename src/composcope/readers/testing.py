@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from composcope.readers.factor_readers import FactorReaders, OwnReader, Reading, competing, train_each
+from composcope.readers.factor_readers import FactorReaders, OwnReader, Reading, train_each
 from composcope.readers.networks import OnStep
 from composcope.tasks.examples import Examples
 
@@ -132,14 +132,13 @@ def moved_hole(
 ) -> Bool[Tensor, "combinations"]:
     """Seen combinations in the shape of the hole, elsewhere: each factor's values are shuffled.
 
-    Of some tries the one after which most values still have rivals beside them (see `competing`), and which then tests
-    most values that were not tested yet, and most combinations. Readers would learn little from what two holes leave,
-    while the true hole leaves more.
+    Of some tries the one that tests most values that were not tested yet, and then most combinations; after it every
+    value must still be seen together with others.
     """
     seen = task.present & ~heldout
     grid = torch.stack([f.index(task.grid()[:, axis]) for axis, f in enumerate(task.factors)], 1)
     values = torch.cat([torch.nn.functional.one_hot(grid[:, a], f.size) for a, f in enumerate(task.factors)], 1).bool()
-    best, most = torch.zeros_like(heldout), (-1.0, -1, -1)
+    best, most = torch.zeros_like(heldout), (-1, -1)
     for attempt in range(2 * TRIES):
         if attempt < TRIES:
             hole = heldout.reshape(task.sizes)
@@ -152,11 +151,8 @@ def moved_hole(
             moved = seen & (torch.rand(len(seen), generator=rng) < 0.2)
         if not moved.any() or not values[seen & ~moved].any(0).all():
             continue
-        if attempt < TRIES and 2 * int(moved.sum()) < int(heldout.sum()):
-            continue  # mostly where the hole is
-        rivals = torch.stack([mask.sum(1) > 1 for mask in competing(grid[seen & ~moved], task.sizes)])
         new = int((values[moved].any(0) & ~values[tested].any(0)).sum())
-        score = (round(rivals.float().mean().item(), 1), new, int((moved & ~tested).sum()))
+        score = (new, int((moved & ~tested).sum()))
         if score > most:
             best, most = moved, score
     return best
