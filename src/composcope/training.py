@@ -2,15 +2,16 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Float
 from pydantic import Field
 from pydantic.dataclasses import dataclass as validated
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from composcope.components import CONFIG, Listed
 from composcope.errors import RunFailed
@@ -246,24 +247,20 @@ class _Steps:
     """Steps of AdamW: in compiled code where that does what autograd would, otherwise by autograd."""
 
     def __init__(self, objective: _Objective, penalties: Sequence[Penalty], settings: Training) -> None:
-        self.objective, self.clip, self.taken = objective, settings.clip, 0
-        self.parameters = list(objective.module.parameters())
-        fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in self.parameters)
-        self.optimizer = torch.optim.AdamW(self.parameters, weight_decay=settings.weight_decay, fused=fused)
-        self.moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in self.parameters]
+        self.objective, self.taken = objective, 0
+        self.optimizer = AdamW(objective.module.parameters(), settings.weight_decay, settings.clip)
+        moments = list(zip(self.optimizer.means, self.optimizer.squares, strict=True))
         self.compiled = None
         if objective.loss is None:
             samples = objective.inputs, objective.targets
             options = settings.batch, settings.l1, settings.clip, settings.weight_decay
-            self.compiled = compiled_step(objective.module, *samples, penalties, self.moments, *options)
+            self.compiled = compiled_step(objective.module, *samples, penalties, moments, *options)
 
     def check(self) -> None:
         """To be called after a callback: if it changed the module, autograd goes on where compiled steps ended."""
         if self.compiled and not self.compiled.is_valid():
             self.compiled = None
-            for parameter, (mean, square) in zip(self.parameters, self.moments, strict=True):
-                count = torch.tensor(float(self.taken))
-                self.optimizer.state[parameter] = {"step": count, "exp_avg": mean, "exp_avg_sq": square}
+            self.optimizer.updates = [self.taken] * len(self.optimizer.parameters)
 
     def __call__(self, rows: Tensor, rate: float) -> tuple[Tensor | float, Tensor | float]:
         """One step; the error of these samples and the sum of their penalties, before the update."""
@@ -273,11 +270,7 @@ class _Steps:
         self.optimizer.zero_grad()
         terms = self.objective(rows)
         terms.total.backward()
-        if self.clip is not None:
-            nn.utils.clip_grad_norm_(self.parameters, self.clip)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
+        self.optimizer.step(rate)
         return terms.error.detach(), sum((term.detach() for term in terms.penalties), 0.0)
 
 
@@ -326,3 +319,51 @@ class _Rate:
         self.waited += 1
         if self.settings.schedule == "plateau" and self.waited > PATIENCE:
             self.rate, self.waited = min(self.rate, max(self.rate / 2, MIN_RATE)), 0
+
+
+class AdamW:
+    """`torch.optim.AdamW`'s update to the last bit, without its bookkeeping; first, gradients are clipped to a norm.
+
+    For a small network that bookkeeping (groups, hooks, profiling) takes several times as long as the update itself,
+    and to make the optimizer imports PyTorch's compiler, which takes a second in every process.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float, clip: float | None = None) -> None:
+        self.parameters: list[Tensor] = [parameter for parameter in parameters if parameter.requires_grad]
+        self.weight_decay, self.clip = weight_decay, clip
+        # One fused update instead of several small ones, where every parameter allows it; directly where all are alike.
+        self.fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in self.parameters)
+        alike = all(p.dtype == torch.float32 and p.device.type == "cpu" for p in self.parameters)
+        self.direct = alike and hasattr(torch, "_fused_adamw_")
+        self.means = [torch.zeros_like(p) for p in self.parameters]
+        self.squares = [torch.zeros_like(p) for p in self.parameters]
+        self.updates = [0] * len(self.parameters)
+
+    def zero_grad(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Update every parameter that has a gradient."""
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        chosen = [index for index, parameter in enumerate(self.parameters) if parameter.grad is not None]
+        if not chosen:
+            return
+        parameters = [self.parameters[index] for index in chosen]
+        grads = [grad for parameter in parameters if (grad := parameter.grad) is not None]
+        means, squares = ([moments[index] for index in chosen] for moments in (self.means, self.squares))
+        updates = [self.updates[index] for index in chosen]
+        for index in chosen:
+            self.updates[index] += 1
+        settings: dict[str, Any] = {"lr": rate, "beta1": 0.9, "beta2": 0.999, "weight_decay": self.weight_decay}
+        settings |= {"eps": 1e-8, "amsgrad": False, "maximize": False}
+        if self.direct:
+            counts = {n: torch.tensor(n + 1, dtype=torch.float32) for n in set(updates)}
+            torch._fused_adamw_(parameters, grads, means, squares, [], [counts[n] for n in updates], **settings)
+            return
+        devices = [p.device if self.fused else None for p in parameters]
+        steps = [torch.tensor(float(n), device=device) for n, device in zip(updates, devices, strict=True)]
+        has_complex = any(parameter.is_complex() for parameter in parameters)
+        adamw(parameters, grads, means, squares, [], steps, fused=self.fused, has_complex=has_complex, **settings)
