@@ -101,7 +101,7 @@ def verdict_by_readers(
     told = {name: share for name, share in made.factors.items() if name not in wide}
     classes = classes_of(heldout, factors, readable)
     by_class = _corrected(classes, made.joint.share)
-    kind = _kind(by_class, made.joint, control, bool(weak))
+    kind = _kind(by_class, made.joint, list(told.values()), control, bool(weak))
     learned = kind != NOT_LEARNED
     right = tested.readings.right[:, [axis for axis, factor in enumerate(factors) if factor.name in readable]]
     calibration = Calibration(
@@ -172,7 +172,7 @@ def _corrected(classes: Sequence[str], composed: float) -> dict[str, float]:
     return shares
 
 
-def _kind(shares: Mapping[str, float], joint: Estimate, seen: Shares, weak: bool) -> str:
+def _kind(shares: Mapping[str, float], joint: Estimate, factors: Sequence[Estimate], seen: Shares, weak: bool) -> str:
     """What most images are; "composes" only if that is beyond the interval's doubt."""
     if seen.joint.interval[1] < MIN_SEEN:
         return NOT_LEARNED
@@ -183,6 +183,8 @@ def _kind(shares: Mapping[str, float], joint: Estimate, seen: Shares, weak: bool
     failing = max(total, key=lambda kind: total[kind])
     if failing not in ("mixes up factors", "composes") and total[failing] > 0.5:
         return failing  # no reader of a factor is needed to see that
+    if any(share.interval[1] < 0.5 for share in factors):
+        return failing  # one factor that is mostly wrong is enough
     if joint.width > MAX_WIDTH:
         return CANNOT_TELL
     if joint.interval[0] > 0.5:
