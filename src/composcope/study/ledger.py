@@ -78,13 +78,6 @@ class Ledger:
             for index, part in enumerate(judgement.parts)
         ]
 
-    def short_rows(self) -> list[dict[str, object]]:
-        """One row per claim."""
-        return [
-            {"claim": j.number, "outcome": j.outcome, "seeds": j.seeds, "statement": j.statement}
-            for j in self.judgements
-        ]
-
     def to_markdown(self) -> str:
         """The ledger as a page: a table of outcomes, then each claim with its inequalities and notes."""
         lines = [
